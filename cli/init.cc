@@ -91,6 +91,7 @@ std::string plan_json(const InitOptions& options, const Starter& starter) {
                                 {"plans", json_number(static_cast<double>(starter.plans))},
                                 {"step_time_s", json_number(starter.step_time.value())},
                                 {"peak_memory_bytes", json_number(starter.peak_memory.value())},
+                                {"reserve", json_text(starter.reserve)},
                                 {"fits_in_memory", json_boolean(starter.fits)}});
   if (options.out.empty()) json.members[1].second.items.clear();
   return json_file(json);
@@ -99,7 +100,11 @@ std::string plan_json(const InitOptions& options, const Starter& starter) {
 Starter choose(const InitOptions& options) {
   const EndOnInterrupt until_chosen("interrupted: nothing was written");
   Progress line("plans", 0, 0, !options.quiet);
-  return make_starter({options.model, options.machine, options.devices, options.sequence_length},
+  return make_starter({.model = options.model,
+                       .machine = options.machine,
+                       .devices = options.devices,
+                       .sequence_length = options.sequence_length,
+                       .overrides = options.overrides},
                       usable_processors(),
                       [&](std::size_t done, std::size_t of) { line.reach(done, of); });
 }

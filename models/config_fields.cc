@@ -102,6 +102,9 @@ constexpr std::string_view kShaping[] = {
     "n_routed_experts",
     "num_experts_per_tok",
     "n_shared_experts",
+    "n_group",
+    "topk_group",
+    "topk_method",
     "moe_intermediate_size",
     "shared_expert_intermediate_size",
     "first_k_dense_replace",
@@ -166,9 +169,10 @@ constexpr std::string_view kShaping[] = {
     "rope_scaling",
     "rope_parameters",
 };
-/// Fields among these that repeat what a known class says.
+/// Fields among these that repeat what a known class says, or that its routing does not read.
 constexpr std::string_view kSaidByClass[] = {"hidden_act", "rms_norm_eps", "layer_norm_epsilon",
-                                             "rope_theta", "rope_scaling", "rope_parameters"};
+                                             "rope_theta", "rope_scaling", "rope_parameters",
+                                             "n_group",    "topk_group",   "topk_method"};
 
 /// Fields in which null says something; elsewhere it stands for the default.
 constexpr std::string_view kNullable[] = {
@@ -249,9 +253,6 @@ constexpr std::string_view kSilent[] = {
     "swiglu_limit",
     "full_attn_mod",
     "interpolate_factor",
-    "n_group",
-    "topk_group",
-    "topk_method",
     "norm_topk_prob",
     "scoring_func",
     "routed_scaling_factor",

@@ -44,6 +44,8 @@ constexpr Copy kExpertCopies[] = {
     {"n_routed_experts", "experts"},           {"num_experts_per_tok", "experts_per_token"},
     {"n_shared_experts", "shared_experts"},    {"moe_intermediate_size", "expert_ffn_hidden_size"},
     {"first_k_dense_replace", "dense_layers"}, {"moe_layer_freq", "expert_interval"}};
+constexpr Copy kGroupCopies[] = {{"n_group", "expert_groups"},
+                                 {"topk_group", "expert_groups_per_token"}};
 constexpr Copy kLatentCopies[] = {{"q_lora_rank", "query_rank"},
                                   {"kv_lora_rank", "kv_rank"},
                                   {"qk_nope_head_dim", "head_size"},
@@ -231,6 +233,10 @@ class Translation {
       return;
     }
     copy(kExpertCopies, model_);
+    // DeepSeek-V2 Lite names groups, and takes the best of all experts.
+    const JsonValue* method = fields_.find("topk_method");
+    const bool of_all = method != nullptr && method->text == "greedy";
+    if (!of_all && fields_.amount("n_group").value_or(1) > 1) copy(kGroupCopies, model_);
     if (const JsonValue* dense = fields_.find("intermediate_size_mlp")) {  // Llama 4
       put("expert_ffn_hidden_size", *fields_.find("intermediate_size"));
       put("ffn_hidden_size", *dense);

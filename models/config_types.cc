@@ -33,6 +33,7 @@ constexpr std::string_view kDeepSeekV3Fields =
         1536, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
         "num_key_value_heads": null, "rotary_pct": null, "head_dim": null, "n_routed_experts":
         256, "n_shared_experts": 1, "num_experts_per_tok": 8, "moe_intermediate_size": 2048,
+        "n_group": null, "topk_group": null, "topk_method": null,
         "num_nextn_predict_layers": null})";
 constexpr std::string_view kQwen25VlFields =
     R"({"vocab_size": 152064, "hidden_size": 8192, "intermediate_size": 29568,
@@ -68,6 +69,7 @@ constexpr ConfigType kTypes[] = {
          "kv_lora_rank": 512, "q_lora_rank": 1536, "qk_nope_head_dim": 128, "qk_rope_head_dim":
          64, "v_head_dim": 128, "num_key_value_heads": null, "rotary_pct": null,
          "n_routed_experts": 64, "n_shared_experts": 2, "num_experts_per_tok": null,
+         "n_group": null, "topk_group": null, "topk_method": null,
          "moe_intermediate_size": 1407})"},
     {"deepseek_v3", kDeepSeekV3Traits, kDeepSeekV3Fields},
     {"falcon", R"({"positions": "rotary"})",
@@ -96,7 +98,8 @@ constexpr ConfigType kTypes[] = {
          "head_dim": 128, "max_position_embeddings": 131072, "attention_bias": false,
          "attention_dropout": 0, "tie_word_embeddings": false, "rotary_pct": 0.5, "use_qk_norm":
          false, "moe_intermediate_size": 1408, "num_experts_per_tok": 8, "n_shared_experts": 1,
-         "n_routed_experts": 128, "first_k_dense_replace": 1, "num_nextn_predict_layers": null})"},
+         "n_routed_experts": 128, "n_group": null, "topk_group": null,
+         "first_k_dense_replace": 1, "num_nextn_predict_layers": null})"},
     {"gpt2", R"({"bias": true})",
      R"({"vocab_size": 50257, "max_position_embeddings": 1024, "hidden_size": 768,
          "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": null,
@@ -211,6 +214,7 @@ constexpr ConfigType kTypes[] = {
          "mamba_num_heads": 128, "mamba_head_dim": 64, "ssm_state_size": 128, "n_groups": 8,
          "conv_kernel": 4, "chunk_size": 128, "use_conv_bias": true, "mamba_proj_bias": false,
          "n_routed_experts": null, "num_experts_per_tok": null, "n_shared_experts": null,
+         "n_group": null, "topk_group": null,
          "moe_intermediate_size": null, "shared_expert_intermediate_size": null})"},
     {"olmo2", kOlmo2Traits,
      R"({"vocab_size": 50304, "hidden_size": 4096, "intermediate_size": 11008,

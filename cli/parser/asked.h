@@ -134,7 +134,8 @@ struct InitOptions {
   std::string model, machine;  // empty: asked for
   std::string out, json;       // empty: standard output; not at all
   int devices = 0;
-  int sequence_length = 0;  // 0: the model's
+  int sequence_length = 0;             // 0: the model's
+  std::vector<std::string> overrides;  // "path=VALUE" of the search
   bool force = false, quiet = false;
 };
 

@@ -76,8 +76,17 @@ void add_explain(Command& command, ExplainOptions& options) {
   add_json(command, options.command.json, "write the answers as JSON; - for standard output");
 }
 
+/// Adds --reserve ROOM.
+void add_reserve(Command& command, std::vector<std::string>& overrides) {
+  command.add("--reserve", ShortSetting{&overrides, "search.limits.reserve"},
+              "memory of each device that tensors leave free, '6 GiB' or a share, 0.1; default: "
+              "priced by plan",
+              "ROOM");
+}
+
 void add_search(Command& command, SearchOptions& options) {
   add_inputs(command, options.command, 1);
+  add_reserve(command, options.command.overrides);
   command.add("--out", &options.out, "write the best plan, a scenario to simulate", "FILE.json");
   command.add("--jobs,-j", &options.jobs, "processes; default: as many as processors", "N",
               {.least = 1, .most = 1024});
@@ -116,6 +125,7 @@ void add_plan(Command& command, PlanOptions& options) {
               "mean time between failures of a device, '50000 h': days with failures, "
               "checkpoints and restarts",
               "TIME");
+  add_reserve(command, options.overrides);
   command.add("--set", &options.overrides, "override a key of all scenarios, as for simulate",
               "PATH=VALUE");
   command.add("--html", &options.html, "write a page with the table and curves", "FILE.html");
@@ -143,6 +153,7 @@ void add_init(Command& command, InitOptions& options) {
   command.add("--devices", &options.devices, "to train on", "N", {.least = 1, .most = 1'000'000});
   command.add("--sequence-length", &options.sequence_length,
               "tokens of a sample; default: as the model says", "N", {.least = 1});
+  add_reserve(command, options.overrides);
   command.add("--out", &options.out, "where to; default: standard output", "FILE.json");
   add_json(command, options.json, "write what was chosen as JSON; - for standard output");
   command.add("--force", &options.force, "write over a file that is there");

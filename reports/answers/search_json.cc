@@ -77,6 +77,9 @@ Json found_json(const FoundPlan& plan) {
             {"schedule", value_json(plan.order.schedule)},
             {"stages_of_a_rank", plan.order.chunks},
             {"partition", value_json(plan.order.partition)}};
+  for (const Setting& option : layout.options) {
+    json["options"][option.path] = value_json(option.value);
+  }
   for (std::size_t use = 0; use < kTimeUses; ++use) {
     json["time_shares"][name_of(static_cast<TimeUse>(use))] = estimate.time[use];
   }
@@ -101,6 +104,9 @@ std::string search_json(const SearchResult& result) {
             {"minimize", name_of(result.request.aim)},
             {"worth", result.request.worth},
             {"memory_limit_bytes", known(result.memory_limit.value())},
+            {"reserve", result.request.limits.memory || result.memory_limit <= Bytes(0)
+                            ? Json(nullptr)
+                            : Json(reserve_words(result.scenario, result.request.limits.reserve))},
             {"counts", counts_json(result.counts)}};
   json["plans"] = Json::array();
   for (const FoundPlan& plan : result.plans) {

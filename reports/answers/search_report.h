@@ -13,9 +13,14 @@ namespace interlock {
 
 /// A text as it is, anything else as JSON; "-" for nothing.
 std::string words_of_value(const JsonValue& value);
+/// Returns "selective", or "layernorm+mlp" where modules are computed again.
+std::string recompute_words(const JsonValue& recompute);
 /// "tensor 4, pipeline 8, data 2, ZeRO 2, micro-batch 1, selective recomputation, zb-v". Stages of
 /// ZeRO that are the same plan follow each other: "ZeRO 1 or 2".
 std::string plan_words(const FoundPlan& plan);
+/// Returns what `layout` has beside degrees, where that is not usual: "shards of 8,
+/// tokens beside micro-batches".
+std::string option_words(const PlanLayout& layout);
 /// Returns the stages of ZeRO that `plan` may have: "1 or 2".
 std::string zero_words(const FoundPlan& plan);
 /// Returns `amount` of a step a second and device.

@@ -47,6 +47,17 @@ std::string hours_words(const FoundPlan& plan, double seconds) {
   return format_number(device_hours(plan.layout.devices, Seconds(seconds))) + " GPU-hours";
 }
 
+/// Says what the tensors of a device may take.
+std::string room(const SearchResult& result) {
+  if (result.memory_limit <= Bytes(0)) return "";
+  if (result.request.limits.memory) {
+    return "of a device; at most " + format(result.memory_limit) + ", as \"limits\" says";
+  }
+  return (is_mixed(result.scenario.cluster) ? "of the fullest device; at most "
+                                            : "of a device; at most ") +
+         format(result.memory_limit) + " may be tensors";
+}
+
 /// Returns the numbers of the best plan.
 std::vector<Headline> answer(const SearchResult& result, const FoundPlan& best) {
   const auto at = [&](Aim aim) { return best.estimate.values[static_cast<std::size_t>(aim)]; };
@@ -61,17 +72,11 @@ std::vector<Headline> answer(const SearchResult& result, const FoundPlan& best) 
                          format_number(per_device(best, tokens > 0 ? tokens : samples)),
                          rate_words(best.estimate)});
   }
-  const bool written = result.request.limits.memory.has_value();
-  std::string limit = "of a device; at most " + format(result.memory_limit);
-  limit += written ? ", as \"limits\" says"
-                   : ", " + fixed(100 * kUsableMemory, 0) +
-                         "% of what it has: allocators and libraries take the rest";
-  if (!written && is_mixed(result.scenario.cluster)) {
-    limit = "of the device that takes most; of each at most " + fixed(100 * kUsableMemory, 0) +
-            "% of what it has: allocators and libraries take the rest";
+  headlines.push_back({"Memory", format(Bytes(best.estimate.peak_memory)), room(result)});
+  if (!result.request.limits.memory && result.memory_limit > Bytes(0)) {
+    headlines.push_back({"Reserve", format_percent(1 - best.estimate.usable_share),
+                         reserve_words(result.scenario, result.request.limits.reserve)});
   }
-  headlines.push_back({"Memory", format(Bytes(best.estimate.peak_memory)),
-                       result.memory_limit > Bytes(0) ? limit : ""});
   const bool goal = result.scenario.goal.has_value();
   if (goal) {
     headlines.push_back({"Time", format(Seconds(at(Aim::Time))),
@@ -172,7 +177,8 @@ std::string plan_table(const SearchResult& result, const std::vector<const Found
   });
   add("ZeRO", true, [](P plan) { return zero_words(plan); });
   add("Micro-batch", true, [](P plan) { return std::to_string(plan.layout.micro_batch_size); });
-  add("Recompute", false, [](P plan) { return words_of_value(plan.layout.recompute); });
+  add("Recompute", false, [](P plan) { return recompute_words(plan.layout.recompute); });
+  add("Options", false, [](P plan) { return option_words(plan.layout); });
   add("Schedule", false, [](P plan) {
     const std::string name = words_of_value(plan.order.schedule);
     return plan.order.chunks > 1 ? name + " x" + std::to_string(plan.order.chunks) : name;

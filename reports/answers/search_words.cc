@@ -33,11 +33,38 @@ std::string words_of_value(const JsonValue& value) {
   return value.kind == JsonValue::Kind::String ? value.text : value_json(value).dump();
 }
 
+std::string recompute_words(const JsonValue& recompute) {
+  const JsonValue* modules =
+      recompute.kind == JsonValue::Kind::Object ? recompute.find("modules") : nullptr;
+  if (modules == nullptr || recompute.members.size() > 1) return words_of_value(recompute);
+  std::string words;
+  for (const JsonValue& name : modules->items) words += (words.empty() ? "" : "+") + name.text;
+  return words;
+}
+
 std::string zero_words(const FoundPlan& plan) {
   std::set<int> stages = {plan.layout.zero_stage};
   for (const PlanLayout& other : plan.alike) stages.insert(other.zero_stage);
   std::string words;
   for (const int stage : stages) words += (words.empty() ? "" : " or ") + std::to_string(stage);
+  return words;
+}
+
+std::string option_words(const PlanLayout& layout) {
+  std::string words;
+  for (const Setting& option : layout.options) {
+    const std::string key = option.path.substr(option.path.find('.') + 1);
+    const std::string value = words_of_value(option.value);
+    std::string one = key + " " + value;
+    if (key == "sequence_parallel") one = value == "true" ? "" : "whole sequences";
+    if (key == "shard") one = "shards of " + value;
+    if (key == "overlap_weights") one = value == "true" ? "" : "weights gathered before forwards";
+    if (key == "overlap_gradients") one = value == "true" ? "" : "gradients after the backward";
+    if (key == "expert_overlap" && value == "none") one = "";
+    if (key == "expert_overlap" && value == "shared_experts") one = "tokens beside shared experts";
+    if (key == "expert_overlap" && value == "micro_batches") one = "tokens beside micro-batches";
+    if (!one.empty()) words += (words.empty() ? "" : ", ") + one;
+  }
   return words;
 }
 
@@ -64,13 +91,14 @@ std::string plan_words(const FoundPlan& plan) {
   }
   if (const std::string zero = zero_words(plan); zero != "0") words += ", ZeRO " + zero;
   words += ", micro-batch " + std::to_string(layout.micro_batch_size);
-  const std::string again = words_of_value(layout.recompute);
+  const std::string again = recompute_words(layout.recompute);
   words += again == "none" ? ", no recomputation" : ", " + again + " recomputation";
   if (plan.order.schedule.kind != JsonValue::Kind::Null) {
     words += ", " + words_of_value(plan.order.schedule);
   }
   if (plan.order.chunks > 1) words += " of " + std::to_string(plan.order.chunks) + " stages a rank";
-  return words;
+  const std::string options = option_words(layout);
+  return options.empty() ? words : words + ", " + options;
 }
 
 std::string loss_words(const FoundPlan& plan, const FoundPlan& best, Aim aim) {

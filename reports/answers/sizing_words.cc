@@ -130,7 +130,7 @@ std::string row_words(const SizedPlan& row) {
   if (!row.plan) return row.problem;
   if (row.fits) return plan_words(*row.plan);
   const PlanEstimate& estimate = row.plan->estimate;
-  std::string limit = format(row.memory_limit) + " that a plan may take";
+  std::string limit = format(row.memory_limit) + " that tensors may take";
   if (estimate.memory_capacity > 0) limit += " of " + format(Bytes(estimate.memory_capacity));
   return "does not fit: " + format(Bytes(estimate.peak_memory)) + " of the " + limit +
          ", with the leanest plan: " + plan_words(*row.plan);
@@ -172,6 +172,15 @@ std::vector<std::string> sizing_notes(const Sizing& sizing) {
                         ? "Prices are in several currencies, so GPU-hours are the cost."
                         : "GPU-hours are the cost, as a price is unknown: --price '" + unpriced +
                               "=2.50 USD/h'.");
+  }
+  if (sizing.limits.memory) {
+    notes.push_back("Tensors take at most " + format(*sizing.limits.memory) + " of a device.");
+  } else if (sizing.limits.reserve) {
+    notes.push_back("Plans leave as much memory of each device free as --reserve says.");
+  } else {
+    notes.push_back(
+        "Plans leave memory for contexts, communicators and allocators, priced by plan; --reserve "
+        "'6 GiB' says it.");
   }
   std::string alone;
   for (const SizedPlan& row : sizing.rows) {

@@ -60,9 +60,6 @@ NameBearing titan_bearing(const std::string& name) {
   if (name.ends_with("float8_all_gather")) {
     return {NameBearing::Matters, "weights are gathered in 16 bits"};
   }
-  if (name.ends_with("expert_parallel_overlap")) {
-    return {NameBearing::Matters, "the exchange of tokens does not run beside another micro-batch"};
-  }
   return {};
 }
 
@@ -162,6 +159,12 @@ void add_titan_schedule(Settings& s, const TitanDegrees& d, int layers, Json& sc
   const bool loops = ours == "interleaved" || ours == "interleaved-zb" || ours == "breadth-first";
   if (loops) scenario["training"]["schedule"] = {{"kind", ours}, {"chunks", chunks}};
   scenario["parallel"]["stages"] = d.pipeline * chunks;
+  // On where a job does not say (torchtitan/config/job_config.py); DualPipeV alone has it.
+  const std::string overlap = "parallelism.pipeline_parallel_expert_parallel_overlap";
+  const bool overlaps = !s.text(overlap) || s.flag(overlap);
+  if (ours == "dualpipe-v" && d.expert > 1 && overlaps) {
+    scenario["parallel"]["expert_overlap"] = "micro_batches";
+  }
   scenario["partition"] = "uniform";
 }
 

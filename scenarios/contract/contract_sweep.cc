@@ -6,7 +6,7 @@
 namespace interlock::contract {
 namespace {
 
-constexpr double kMost = 1e9, kMostCost = 1e18;
+constexpr double kMost = 1e9, kMostCost = 1e18, kMostReserve = 0.9;
 
 /// Returns the type of an object from paths of keys to the values that each takes.
 ContractType swept(double least) {
@@ -52,7 +52,11 @@ ContractObject range() {
 ContractObject limits() {
   return {.name = "search.limits",
           .meaning = "What a plan may take at most.",
-          .keys = {{"memory", size(), "what it has", "Memory of each device."},
+          .keys = {{"memory", size(), "what `reserve` leaves", "Memory of each device."},
+                   {"reserve", either({number(0, kMostReserve), size()}), "priced",
+                    "Memory of each device that tensors leave free, or the share of it: for "
+                    "contexts, communicators, libraries and what an allocator cannot hand out. "
+                    "[Its price](search.md#room-beside-the-tensors) depends on the plan."},
                    {"time", time(), "", "Time of the goal, or else of a step."},
                    {"cost", number(0, kMostCost), "",
                     "Cost of the goal, or else of a step, in the currency of the price."},
@@ -91,7 +95,7 @@ ContractObject search() {
            "Stages of ZeRO."},
           {"micro_batch_size", one_or_more(whole(1, kMost)), "powers of two",
            "Samples of a micro-batch."},
-          {"chunks", devices, "2 and 4",
+          {"chunks", devices, "2, 3, 4, 6 and 8",
            "Stages of a rank under schedules that lay several in loops."},
           {"strategy", one_or_more(strategy_type()), "that of training",
            "Strategies, as in `training`."},
@@ -99,10 +103,29 @@ ContractObject search() {
            "1f1b, interleaved, zb-h1 and zb-v under global training",
            "Schedules, as in "
            "`training`."},
-          {"recompute", one_or_more(recompute_type()), "`none`, `selective` and `full`",
+          {"recompute", one_or_more(recompute_type()),
+           "`none`, `full`; modules that are cheap to compute again; these with `mlp`; where no "
+           "kernel fuses attention `selective`, and `core_attn` with the modules",
            "What forwards keep, as in `training`."},
           {"partition", one_or_more(partition_type()), "balanced",
-           "Partitions, as of the scenario."}}};
+           "Partitions, as of the scenario."},
+          {"sequence_parallel", one_or_more(boolean()),
+           "`true` where tensors are divided in `1d` and `parallel` does not say",
+           "Whether tensor devices divide sequences between the layers."},
+          {"shard", devices, "all; and those of a node under ZeRO 3, if `parallel` does not say",
+           "ZeRO: devices that share one copy of the states."},
+          {"overlap_gradients", one_or_more(boolean()), "as `parallel` says",
+           "Whether gradients leave beside the last backward."},
+          {"overlap_weights", one_or_more(boolean()),
+           "`true` under ZeRO 1 and 2, if `parallel` does not say",
+           "Whether weights are gathered beside the first forward."},
+          {"expert_overlap", one_or_more(one_of({"none", "shared_experts", "micro_batches"})),
+           "the experts of all tokens or none, and other micro-batches, if `parallel` does not say",
+           "What runs while tokens are on their way to experts, if `expert` is above 1."},
+          {"offload", one_or_more(object("training.offload")),
+           "as `training` says; where nothing fits without and there is a `host`, the optimiser's "
+           "states, and half or all of the stash with them",
+           "What waits in the memory of hosts."}}};
 }
 
 }  // namespace

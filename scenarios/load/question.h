@@ -10,6 +10,8 @@
 // of 7, 6, 6 and 5 is said by the plan alone.
 #pragma once
 
+#include <array>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -70,6 +72,10 @@ struct SweptValue {
   std::optional<double> number;  // if it is one
 };
 
+/// Times of exchanges that were priced before, by mesh, place and exchange: many questions about
+/// one cluster ask for the same.
+using KnownExchanges = std::map<std::array<double, 27>, Seconds>;
+
 struct Question {
   std::string name;
   std::string file;
@@ -118,6 +124,7 @@ struct Question {
   std::optional<RunConditions> run;
   std::optional<SwarmConditions> swarm;
   std::optional<Goal> goal;
+  std::shared_ptr<KnownExchanges> known_exchanges;  // shared with others; null: known to none
   /// In place of model, training and all that follows from them; else none.
   std::shared_ptr<const TraceWorkload> workload;
 };

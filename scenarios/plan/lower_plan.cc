@@ -3,11 +3,9 @@
 #include "scenarios/plan/lower_plan.h"
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <numeric>
 #include <set>
-#include <tuple>
 
 #include "base/error.h"
 #include "hardware/collectives/collective.h"
@@ -129,6 +127,32 @@ void lay_stages_out(const Plan& plan, LowerInputs& inputs) {
   add_message_copies(plan, inputs.stages);
 }
 
+/// Returns all that the time of `exchange` depends on, but the kind of cluster.
+KnownExchanges::key_type key_of(const Cluster& cluster, const Mesh& mesh, const Coordinates& at,
+                                const Exchange& exchange) {
+  KnownExchanges::key_type key{};
+  std::size_t next = 0;
+  const auto add = [&](double number) { key.at(next++) = number; };
+  add(cluster.devices);
+  for (const int degree : mesh.degrees) add(degree);
+  for (const Dimension dimension : mesh.order) add(static_cast<int>(dimension));
+  for (const int place : at) add(place);
+  for (const int part :
+       {mesh.tensor_depth, mesh.image_columns, mesh.expert, mesh.tensor_of_experts(), mesh.shard}) {
+    add(part);
+  }
+  const TokenRouting& routing = exchange.routing;
+  for (const int part : {routing.experts, routing.per_token, routing.groups,
+                         routing.groups_per_token, routing.back ? 1 : 0}) {
+    add(part);
+  }
+  add(static_cast<int>(exchange.kind));
+  add(static_cast<int>(exchange.axis));
+  add(exchange.bytes.value());
+  add(exchange.back.value());
+  return key;
+}
+
 }  // namespace
 
 PriceInputs price_inputs(const Question& question, const Coordinates& at) {
@@ -137,14 +161,11 @@ PriceInputs price_inputs(const Question& question, const Coordinates& at) {
   PriceInputs prices = {device_under(question.framework, machine.device), question.precision,
                         question.optimizer, framework_on(machine, question.framework)};
   // Groups of one place stand for all of its machine; many modules exchange the same.
-  const auto known = std::make_shared<
-      std::map<std::tuple<CollectiveKind, MeshAxis, double, double, TokenRouting>, Seconds>>();
+  const auto known =
+      question.known_exchanges ? question.known_exchanges : std::make_shared<KnownExchanges>();
   prices.exchange_time = [known, cluster = question.cluster, mesh = own,
                           at](const Exchange& exchange) {
-    const auto [entry, fresh] =
-        known->try_emplace({exchange.kind, exchange.axis, exchange.bytes.value(),
-                            exchange.back.value(), exchange.routing},
-                           Seconds(0));
+    const auto [entry, fresh] = known->try_emplace(key_of(cluster, mesh, at, exchange), Seconds(0));
     if (fresh) {
       const std::vector<int> group = group_of(mesh, exchange.axis, at);
       entry->second = time_alone(cluster, plan_exchange(cluster, group, exchange));

@@ -27,6 +27,7 @@ struct PlanEstimate {
   // Bytes of the device that takes the largest part of its own, and what that has; 0: unknown.
   double fullest_memory = 0, memory_capacity = 0;
   double memory_share = 0;  // the part of its own that it takes at least, as `values` are least
+  double usable_share = 1;  // that it may take, see reserve.h; PlanSurvey knows it
   double samples = 0, tokens = 0;   // of a step; 0: unknown
   double mfu = 0, flops_per_s = 0;  // of a device, by the model's flops; 0: unknown
   int micro_batches = 1;            // of a step

@@ -41,6 +41,9 @@ class PlanSearch {
     return std::move(result_);
   }
 
+  /// Returns whether hosts may make room where no plan was within the memory.
+  bool can_offload() const { return space_.can_offload(); }
+
  private:
   double key(const Candidate& candidate) const {
     return candidate.estimate.values[static_cast<std::size_t>(request_.aim)];
@@ -58,7 +61,6 @@ class PlanSearch {
   }
 
   void begin() {
-    result_.memory_limit = request_.limits.memory.value_or(Bytes(0));
     const std::size_t layouts = space_.layouts().size();
     SearchCounts& counts = result_.counts;
     counts.layouts = layouts;
@@ -142,9 +144,6 @@ class PlanSearch {
   }
 
   void put(const Candidate& known) {
-    if (!request_.limits.memory) {
-      result_.memory_limit = Bytes(kUsableMemory * known.estimate.memory_capacity);
-    }
     if (const auto loss = beyond_limits(known)) return lose(known, *loss);
     queue_.push_back(known);
     std::push_heap(queue_.begin(), queue_.end(), later());
@@ -166,7 +165,7 @@ class PlanSearch {
     const PlanEstimate& estimate = known.estimate;
     const auto at = [&](Aim aim) { return estimate.values[static_cast<std::size_t>(aim)]; };
     if (limits.memory && at(Aim::Memory) > limits.memory->value()) return Loss::Memory;
-    if (!limits.memory && estimate.memory_share > kUsableMemory) return Loss::Memory;
+    if (!limits.memory && estimate.memory_share > estimate.usable_share) return Loss::Memory;
     if (limits.time && at(Aim::Time) > limits.time->value()) return Loss::Time;
     if (limits.cost && at(Aim::Cost) > *limits.cost) return Loss::Cost;
     if (known.grade != Grade::Simulation) return std::nullopt;
@@ -281,6 +280,22 @@ class PlanSearch {
   std::size_t done_ = 0;
 };
 
+bool lost_by_memory(const SearchCounts& counts) {
+  return std::any_of(counts.lost.begin(), counts.lost.end(), [](const auto& lost) {
+    return lost[static_cast<std::size_t>(Loss::Memory)] > 0;
+  });
+}
+
+/// Returns the ways to offload that are tried where nothing fits, the cheapest first.
+std::vector<JsonValue> offloads() {
+  std::vector<JsonValue> values;
+  for (const double activations : {0.0, 0.5, 1.0}) {
+    values.push_back(
+        json_object({{"activations", json_number(activations)}, {"optimizer", json_number(1)}}));
+  }
+  return values;
+}
+
 }  // namespace
 
 SearchRequest request_of(const JsonValue& document) {
@@ -307,12 +322,21 @@ SearchResult search_plans(const JsonValue& document, const SearchRequest& reques
                           const Workers& workers, const SearchProgress& told) {
   PlanSearch search(document, request, workers, told);
   SearchResult result = search.run();
+  if (result.plans.empty() && lost_by_memory(result.counts) && search.can_offload()) {
+    SearchRequest wider = request;
+    wider.options[kOffload] = offloads();
+    SearchResult roomier = PlanSearch(document, wider, processes, told).run();
+    if (!roomier.plans.empty()) result = std::move(roomier);
+  }
   if (!result.plans.empty()) result.closest.clear();
   const FoundPlan* first = !result.plans.empty()     ? &result.plans.front()
                            : !result.closest.empty() ? &result.closest.front()
                                                      : nullptr;
   if (first != nullptr) {
     result.scenario = load_point(std::make_shared<const JsonValue>(first->document));
+    const PlanEstimate& known = first->estimate;
+    result.memory_limit =
+        request.limits.memory.value_or(Bytes(known.usable_share * known.memory_capacity));
   }
   const JsonValue* name = document.find("name");
   result.name = name != nullptr ? name->text : default_name(document);

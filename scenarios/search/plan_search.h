@@ -56,7 +56,7 @@ struct SearchResult {
   std::vector<FoundPlan> plans;    // the best first: worth having, and the next best
   std::vector<FoundPlan> closest;  // if none is within the limits: the one that needs least memory
   SearchCounts counts;
-  Bytes memory_limit;  // of each device; 0: unknown
+  Bytes memory_limit;  // of the device that `scenario` fills most; 0: unknown
 };
 
 /// Told of how many plans all is decided. An exception that it throws ends the search.

@@ -118,6 +118,29 @@ void require_known(const SearchRequest& request, const Cluster& cluster, const s
 
 }  // namespace
 
+namespace {
+
+LayerParts parts_of(const ModelGraph& graph) {
+  LayerParts known;
+  for (const Module& module : graph.modules) known |= module.parts;
+  return known;
+}
+
+Bytes stash_of(const ModelGraph& graph) {
+  return std::accumulate(graph.modules.begin(), graph.modules.end(), Bytes(0),
+                         [](Bytes sum, const Module& module) { return sum + module.stash; });
+}
+
+/// Returns whether attention keeps so little for its backward that dropping it makes no room.
+bool fuses_attention(const JsonNode& model, const ModelGraph& graph) {
+  constexpr double kMost = 0.15;  // of what a forward keeps
+  Diagnostics diagnostics;
+  const ModelGraph without = build_model(model, {.recompute = Recompute::Selective}, diagnostics);
+  return diagnostics.empty() && stash_of(without) > (1 - kMost) * stash_of(graph);
+}
+
+}  // namespace
+
 PlanSpace::PlanSpace(JsonValue document, SearchRequest request)
     : document_(std::move(document)), request_(std::move(request)) {
   const std::string file = document_.file ? *document_.file : "";
@@ -149,18 +172,46 @@ PlanSpace::PlanSpace(JsonValue document, SearchRequest request)
   read_images();
   if (has_tokens_) read_sequences(*graph.tokens_per_sample);
   experts_ = graph.experts;
+  shared_experts_ = parts_of(graph).has(LayerPart::SharedExperts);
+  const auto has_host = [](const Machine& machine) { return machine.host_memory > Bytes(0); };
+  has_hosts_ = std::all_of(cluster.machines.begin(), cluster.machines.end(), has_host);
   const JsonValue* strategy = value_at(document_, {"training", "strategy"});
   const auto strategies =
       or_usual(request_.strategies, {strategy != nullptr ? *strategy : json_text("global")});
-  const auto recompute =
-      or_usual(request_.recompute,
-               text_values(has_tokens_ ? std::vector<std::string>{"none", "selective", "full"}
-                                       : std::vector<std::string>{"none", "full"}));
+  const bool fused = fuses_attention(root.child("model"), graph);
+  const auto recompute = or_usual(request_.recompute, usual_recompute(graph, fused));
   for (const int devices : or_usual(request_.devices, {devices_of_document_})) {
     for (const JsonValue& one : strategies) {
       for (const JsonValue& again : recompute) add_layouts(devices, one, again);
     }
   }
+}
+
+/// Returns what forwards may keep: everything, or less of it in steps. Among modules these are the
+/// cheap ones, with attention's inner tensors where no kernel fuses them, and then also the MLP.
+std::vector<JsonValue> PlanSpace::usual_recompute(const ModelGraph& graph, bool fused) const {
+  if (!has_tokens_) return text_values({"none", "full"});
+  const LayerParts known = parts_of(graph);
+  std::vector<std::string> names;
+  const auto add = [&](LayerPart part) {
+    if (known.has(part)) names.push_back(layer_part_names()[static_cast<std::size_t>(part)]);
+  };
+  std::vector<JsonValue> usual =
+      text_values(fused ? std::vector<std::string>{"none", "full"}
+                        : std::vector<std::string>{"none", "selective", "full"});
+  const auto propose = [&] {
+    if (!names.empty()) usual.push_back(json_object({{"modules", json_texts(names)}}));
+  };
+  for (const LayerPart cheap :
+       {LayerPart::Norms, LayerPart::LatentProjections, LayerPart::ExpertActivation}) {
+    add(cheap);
+  }
+  if (!fused) add(LayerPart::CoreAttention);
+  propose();
+  if (experts_ > 0 || !known.has(LayerPart::Mlp)) return usual;
+  add(LayerPart::Mlp);
+  propose();
+  return usual;
 }
 
 void PlanSpace::read_images() {
@@ -176,6 +227,7 @@ void PlanSpace::read_images() {
 
 /// Takes the ways to divide sequences of `tokens` tokens, that of the document among them.
 void PlanSpace::read_sequences(double tokens) {
+  tokens_ = static_cast<int>(tokens);
   contexts_ = divisors(static_cast<int>(tokens), static_cast<int>(tokens) / kTokensOfContext);
   for (const int own : {1, count_at(document_, {"parallel", "context"})}) {
     if (std::find(contexts_.begin(), contexts_.end(), own) == contexts_.end()) {
@@ -183,7 +235,9 @@ void PlanSpace::read_sequences(double tokens) {
     }
   }
   const JsonValue* parallel = value_at(document_, {"parallel", "sequence_parallel"});
-  sequence_parallel_ = parallel != nullptr && parallel->boolean;
+  const JsonValue* tensors = value_at(document_, {"parallel", "tensor_layout"});
+  const bool line = tensors == nullptr || tensors->text == "1d";
+  sequence_parallel_ = parallel != nullptr ? parallel->boolean : line;
 }
 
 /// Returns the ways to divide `devices` devices, as layouts without other settings.
@@ -245,6 +299,70 @@ bool PlanSpace::has_copies(const PlanLayout& layout) const {
   return replicas > 1 || layout.tensor > layout.expert * layout.expert_tensor;
 }
 
+/// Returns whether the document has the key `path`, of a section.
+bool PlanSpace::is_written(const std::string& path) const {
+  const std::size_t dot = path.find('.');
+  const std::string section = path.substr(0, dot), key = path.substr(dot + 1);
+  return value_at(document_, {section.c_str(), key.c_str()}) != nullptr;
+}
+
+bool PlanSpace::can_offload() const {
+  return has_hosts_ && !is_written(kOffload) && request_.options.count(kOffload) == 0;
+}
+
+/// Returns whether an option means anything to `layout`.
+bool PlanSpace::applies(const std::string& path, const PlanLayout& layout) const {
+  const bool zero = layout.zero_stage > 0;
+  if (path == "parallel.sequence_parallel") return has_tokens_ && layout.tensor > 1;
+  if (path == "parallel.shard") return zero;
+  if (path == "parallel.overlap_gradients") return has_copies(layout);
+  if (path == "parallel.overlap_weights") return zero && layout.zero_stage < 3;
+  return path != "parallel.expert_overlap" || layout.expert > 1;
+}
+
+/// Returns the values of an option that the request does not name; null: as the document has it.
+std::vector<JsonValue> PlanSpace::usual_options(const std::string& path,
+                                                const PlanLayout& layout) const {
+  const JsonValue own;
+  if (path == "parallel.sequence_parallel") {
+    const bool divides = tokens_ % (layout.tensor * layout.context) == 0;
+    return {sequence_parallel_ && divides ? json_boolean(true) : own};
+  }
+  if (path == "parallel.overlap_weights") return {json_boolean(true)};
+  if (path == "parallel.shard") {
+    const int of_node = devices_per_node_ / layout.tensor;
+    const int replicas = layout.data * layout.context * parts_of_images_;
+    const bool fewer = layout.zero_stage == 3 && of_node > 1 && of_node < replicas;
+    if (fewer && replicas % of_node == 0) return {own, number_value(of_node)};
+  }
+  if (path == "parallel.expert_overlap") {
+    return text_values({shared_experts_ ? "shared_experts" : "none", "micro_batches"});
+  }
+  return {own};
+}
+
+/// Returns `layout` with every combination of the options that mean anything to it.
+std::vector<PlanLayout> PlanSpace::with_options(const PlanLayout& layout) const {
+  std::vector<PlanLayout> found = {layout};
+  for (const SearchOption& option : kSearchOptions) {
+    const std::string path = option.path;
+    if (!applies(path, layout)) continue;
+    const auto asked = request_.options.find(path);
+    if (asked == request_.options.end() && is_written(path)) continue;
+    const std::vector<JsonValue> values =
+        asked != request_.options.end() ? asked->second : usual_options(path, layout);
+    std::vector<PlanLayout> more;
+    for (const PlanLayout& one : found) {
+      for (const JsonValue& value : values) {
+        more.push_back(one);
+        if (value.kind != JsonValue::Kind::Null) more.back().options.push_back({path, value});
+      }
+    }
+    found = std::move(more);
+  }
+  return found;
+}
+
 void PlanSpace::add_layouts(int devices, const JsonValue& strategy, const JsonValue& recompute) {
   for (PlanLayout layout : degrees(devices)) {
     layout.strategy = strategy;
@@ -252,9 +370,11 @@ void PlanSpace::add_layouts(int devices, const JsonValue& strategy, const JsonVa
     const auto usual = has_copies(layout) ? std::vector<int>{0, 1, 2, 3} : std::vector<int>{0};
     for (const int zero : or_usual(request_.zero_stages, usual)) {
       layout.zero_stage = zero;
-      for (const int size : micro_batch_sizes(layout.data)) {
-        layout.micro_batch_size = size;
-        layouts_.push_back(layout);
+      for (PlanLayout& one : with_options(layout)) {
+        for (const int size : micro_batch_sizes(layout.data)) {
+          one.micro_batch_size = size;
+          layouts_.push_back(one);
+        }
       }
     }
     if (layouts_.size() <= kMostLayouts) continue;
@@ -287,7 +407,7 @@ std::vector<WorkOrder> PlanSpace::orders(const PlanLayout& layout) const {
     const ScheduleEntry* entry = find_schedule(kind_of(schedule));
     std::vector<int> chunks = {1};
     if (entry != nullptr && entry->layout == StageLayout::Loop && layout.pipeline > 1) {
-      chunks = or_usual(request_.chunks, {2, 4});
+      chunks = or_usual(request_.chunks, {2, 3, 4, 6, 8});
     } else if (entry != nullptr && entry->layout == StageLayout::V) {
       chunks = {entry->chunks};
     }
@@ -331,6 +451,7 @@ std::vector<Setting> PlanSpace::settings(const PlanLayout& layout, const WorkOrd
   if (layout.zero_stage == 0 && value_at(document_, {"parallel", "shard"}) != nullptr) {
     settings.push_back({"parallel.shard", none});
   }
+  settings.insert(settings.end(), layout.options.begin(), layout.options.end());
   if (value_at(document_, {"parallel", "placement"}) != nullptr) {
     settings.push_back({"parallel.placement", none});
   }

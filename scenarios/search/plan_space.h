@@ -10,9 +10,16 @@
 #include <vector>
 
 #include "base/json/json.h"
+#include "models/layers/model_graph.h"
 #include "scenarios/search/search_request.h"
 
 namespace interlock {
+
+/// A key of a scenario, by its dotted path, and what it is set to; null removes it.
+struct Setting {
+  std::string path;
+  JsonValue value;
+};
 
 /// Degrees and sizes, whatever the order of work.
 struct PlanLayout {
@@ -20,7 +27,8 @@ struct PlanLayout {
   int expert = 1, expert_tensor = 1;
   int zero_stage = 0, micro_batch_size = 1;
   JsonValue strategy, recompute;
-  JsonValue context_layout;  // null: that of the document
+  JsonValue context_layout;      // null: that of the document
+  std::vector<Setting> options;  // beside these, of kSearchOptions
 };
 
 /// How the stages of a layout are cut and laid, and the order of their work.
@@ -28,12 +36,6 @@ struct WorkOrder {
   JsonValue schedule;  // null: the usual one of the strategy
   int chunks = 1;      // stages of each pipeline rank
   JsonValue partition;
-};
-
-/// A key of a scenario, by its dotted path, and what it is set to; null removes it.
-struct Setting {
-  std::string path;
-  JsonValue value;
 };
 
 /// Returns the name that a strategy or schedule is, or the "kind" that it has; empty if neither.
@@ -48,14 +50,17 @@ class PlanSpace {
   /// Takes `document`, and the usual values where `request` has none: all devices; every way to
   /// divide them in which tensor ranks lie in one node, sequences are cut in parts of
   /// kTokensOfContext or more, and experts are shared by any number of devices, each whole or
-  /// divided like all else; micro-batches of a power of two; none, selective (of transformers) and
-  /// full recomputation; every stage of ZeRO; the document's strategy, under global training with
-  /// 1F1B, interleaved (2 and 4 stages a rank), ZB-H1 and ZB-V; a balanced partition. Throws: Error
-  /// if model or cluster of `document` are wrong, or it cannot be searched.
+  /// divided like all else; micro-batches of a power of two; none, selective (of attention that is
+  /// not fused) and full recomputation, and of modules; every stage of ZeRO; the document's
+  /// strategy, under global training with 1F1B, interleaved (2 to 8 stages a rank), ZB-H1 and ZB-V;
+  /// a balanced partition; the options of usual_options(). Throws: Error if model or cluster of
+  /// `document` are wrong, or it cannot be searched.
   PlanSpace(JsonValue document, SearchRequest request);
 
   const std::vector<PlanLayout>& layouts() const { return layouts_; }
   int batch() const { return batch_; }  // samples of a step
+  /// Returns whether hosts have memory that neither scenario nor request says how to use.
+  bool can_offload() const;
   std::vector<WorkOrder> orders(const PlanLayout& layout) const;
   std::vector<Setting> settings(const PlanLayout& layout, const WorkOrder& order) const;
   /// Returns the scenario of a plan.
@@ -68,6 +73,11 @@ class PlanSpace {
   void append_pipelines(const PlanLayout& divided, std::vector<PlanLayout>& found) const;
   void append_experts(const PlanLayout& divided, std::vector<PlanLayout>& found) const;
   bool has_copies(const PlanLayout& layout) const;
+  std::vector<JsonValue> usual_recompute(const ModelGraph& graph, bool fused) const;
+  std::vector<JsonValue> usual_options(const std::string& path, const PlanLayout& layout) const;
+  bool is_written(const std::string& path) const;
+  bool applies(const std::string& path, const PlanLayout& layout) const;
+  std::vector<PlanLayout> with_options(const PlanLayout& layout) const;
   void append_mesh_settings(const PlanLayout& layout, std::vector<Setting>& settings) const;
   void add_layouts(int devices, const JsonValue& strategy, const JsonValue& recompute);
   std::vector<int> micro_batch_sizes(int data) const;
@@ -79,6 +89,8 @@ class PlanSpace {
   std::vector<int> contexts_ = {1};  // the usual ones
   int experts_ = 0;                  // of a layer
   bool has_tokens_ = false, sequence_parallel_ = false;
+  bool shared_experts_ = false, has_hosts_ = false;
+  int tokens_ = 1;  // of a sample
   int devices_of_document_ = 1;
   std::vector<PlanLayout> layouts_;
 };

@@ -48,8 +48,9 @@ Findings findings_of(const JobResult& result) {
   return findings;
 }
 
-ToldEstimate told_of(const Plan& plan, const StepEstimate& bound) {
-  return {.refused = false, .estimate = estimate_by_bound(plan, bound)};
+ToldEstimate told(PlanEstimate estimate, double usable_share) {
+  estimate.usable_share = usable_share;
+  return {.refused = false, .estimate = estimate};
 }
 
 /// Returns the facts that hold for all of `orders`.
@@ -69,17 +70,23 @@ ScheduleFamily family_of(const std::vector<WorkOrder>& orders) {
 }  // namespace
 
 PlanSurvey::PlanSurvey(const PlanSpace& space, const PlanLimits& limits, const Workers& workers)
-    : space_(space), memory_limit_(limits.memory), workers_(workers) {
+    : space_(space), limits_(limits), workers_(workers) {
   for (const PlanLayout& layout : space.layouts()) orders_.push_back(space.orders(layout));
 }
 
 Question PlanSurvey::question_of(std::size_t layout, const WorkOrder& order) const {
-  return load_point(
+  Question question = load_point(
       std::make_shared<const JsonValue>(space_.document_of(space_.layouts()[layout], order)));
+  question.known_exchanges = known_exchanges_;
+  return question;
 }
 
 Plan PlanSurvey::plan_of(std::size_t layout, const WorkOrder& order) const {
   return lay_out(question_of(layout, order));
+}
+
+double PlanSurvey::usable_share_of(const Question& question) const {
+  return usable_share(question, limits_.reserve);
 }
 
 /// Returns the bound of a layout by the first of its plans that the loader takes.
@@ -90,10 +97,11 @@ std::string PlanSurvey::bound_of_layout(std::size_t layout) const {
       Plan plan = {.question = question_of(layout, order)};  // a bound needs no partition
       plan.micro_batches = plan.question.micro_batches;
       const Bytes capacity = plan.question.cluster.machines.front().device.memory;
+      const double usable = usable_share_of(plan.question);
       const Bytes most =
-          memory_limit_.value_or(capacity > Bytes(0) ? kUsableMemory * capacity : Bytes(kInfinity));
+          limits_.memory.value_or(capacity > Bytes(0) ? usable * capacity : Bytes(kInfinity));
       const StepEstimate bound = bound_layout(plan.question, family_of(orders_[layout]), most);
-      return bytes_of({told_of(plan, bound)}, "");
+      return bytes_of({told(estimate_by_bound(plan, bound), usable)}, "");
     } catch (const Error& error) {
       if (refusal.empty()) refusal = error.what();
     }
@@ -103,16 +111,17 @@ std::string PlanSurvey::bound_of_layout(std::size_t layout) const {
 
 std::string PlanSurvey::bounds_of_plans(std::size_t layout) const {
   std::string refusal;
-  std::vector<ToldEstimate> told(orders_[layout].size());
-  for (std::size_t i = 0; i < told.size(); ++i) {
+  std::vector<ToldEstimate> bounds(orders_[layout].size());
+  for (std::size_t i = 0; i < bounds.size(); ++i) {
     try {
       const Plan plan = plan_of(layout, orders_[layout][i]);
-      told[i] = told_of(plan, estimate_step(plan, Grade::PlanBound));
+      bounds[i] = told(estimate_by_bound(plan, estimate_step(plan, Grade::PlanBound)),
+                       usable_share_of(plan.question));
     } catch (const Error& error) {
       if (refusal.empty()) refusal = error.what();
     }
   }
-  return bytes_of(told, refusal);
+  return bytes_of(bounds, refusal);
 }
 
 std::string PlanSurvey::better(const Candidate& candidate) const {
@@ -121,7 +130,7 @@ std::string PlanSurvey::better(const Candidate& candidate) const {
   const PlanEstimate estimate = candidate.grade == Grade::PlanBound
                                     ? estimate_by_look(plan)
                                     : estimate_by_simulation(plan, candidate.estimate);
-  return bytes_of({{false, estimate}}, "");
+  return bytes_of({told(estimate, usable_share_of(plan.question))}, "");
 }
 
 std::vector<Findings> PlanSurvey::ask(std::size_t count,

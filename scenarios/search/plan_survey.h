@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -44,6 +45,7 @@ class PlanSurvey {
  private:
   Question question_of(std::size_t layout, const WorkOrder& order) const;
   Plan plan_of(std::size_t layout, const WorkOrder& order) const;
+  double usable_share_of(const Question& question) const;
   std::string bound_of_layout(std::size_t layout) const;
   std::string bounds_of_plans(std::size_t layout) const;
   std::string better(const Candidate& candidate) const;
@@ -51,7 +53,8 @@ class PlanSurvey {
                             const std::function<std::string(std::size_t)>& work) const;
 
   const PlanSpace& space_;
-  std::optional<Bytes> memory_limit_;
+  PlanLimits limits_;
+  std::shared_ptr<KnownExchanges> known_exchanges_ = std::make_shared<KnownExchanges>();
   Workers workers_;
   std::vector<std::vector<WorkOrder>> orders_;  // by layout
 };

@@ -42,10 +42,22 @@ std::vector<JsonValue> values_of(Section& section, const char* key) {
   return values;
 }
 
+/// Reads a share of each device, or a size.
+MemoryReserve read_reserve(const JsonNode& node, Diagnostics& diagnostics) {
+  if (node.value->kind == JsonValue::Kind::Number) return {.share = node.value->number};
+  return {.process = read_bytes(node, diagnostics).value_or(Bytes(0))};
+}
+
 PlanLimits read_limits(const JsonNode& node, Diagnostics& diagnostics) {
   PlanLimits limits;
   Section section(contract_object("search.limits"), node, diagnostics);
   if (const auto memory = section.get("memory")) limits.memory = read_bytes(*memory, diagnostics);
+  if (const auto reserve = section.get("reserve")) {
+    limits.reserve = read_reserve(*reserve, diagnostics);
+    if (limits.memory) {
+      report(diagnostics, *reserve, "\"memory\" is what tensors may take; expected one of both");
+    }
+  }
   limits.time = section.written_duration("time");
   limits.cost = section.written_number("cost");
   if (const auto power = section.get("power")) limits.power = read_watts(*power, diagnostics);
@@ -80,6 +92,10 @@ SearchRequest read_search(const JsonNode& node, Diagnostics& diagnostics) {
   request.recompute = values_of(section, "recompute");
   request.partitions = values_of(section, "partition");
   request.context_layouts = values_of(section, "context_layout");
+  for (const SearchOption& option : kSearchOptions) {
+    const std::vector<JsonValue> values = values_of(section, option.key);
+    if (!values.empty()) request.options[option.path] = values;
+  }
   section.finish();
   return request;
 }

@@ -2,11 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/json/json.h"
 #include "base/units.h"
+#include "scenarios/plan/reserve.h"
 
 namespace interlock {
 
@@ -17,17 +20,28 @@ inline constexpr int kAims = 4;
 /// "time", "memory", "cost", "energy".
 const char* name_of(Aim aim);
 
-/// The share of a device's memory that a plan may take where no limit is written: allocators,
-/// libraries and their workspaces take more than tensors do.
-inline constexpr double kUsableMemory = 0.9;
-
 /// Limits of what a plan may take.
 struct PlanLimits {
-  std::optional<Bytes> memory;  // of each device; else kUsableMemory of what it has
-  std::optional<Seconds> time;  // as of Aim
-  std::optional<double> cost;   // likewise, in the currency of the price
-  std::optional<Watts> power;   // of all devices, a mean
+  std::optional<Bytes> memory;           // of each device; else what `reserve` leaves of it
+  std::optional<MemoryReserve> reserve;  // else the price of reserve.h
+  std::optional<Seconds> time;           // as of Aim
+  std::optional<double> cost;            // likewise, in the currency of the price
+  std::optional<Watts> power;            // of all devices, a mean
 };
+
+/// A key that a search may vary beside the degrees, as "search" and the scenario write it.
+struct SearchOption {
+  const char* key;   // "shard"
+  const char* path;  // "parallel.shard"
+};
+inline constexpr const char* kOffload = "training.offload";
+inline constexpr SearchOption kSearchOptions[] = {
+    {"sequence_parallel", "parallel.sequence_parallel"},
+    {"shard", "parallel.shard"},
+    {"overlap_gradients", "parallel.overlap_gradients"},
+    {"overlap_weights", "parallel.overlap_weights"},
+    {"expert_overlap", "parallel.expert_overlap"},
+    {"offload", kOffload}};
 
 /// An empty list stands for the usual values, see PlanSpace.
 struct SearchRequest {
@@ -38,6 +52,7 @@ struct SearchRequest {
   std::vector<int> devices, tensor, pipeline, data, context, expert, expert_tensor;
   std::vector<int> zero_stages, micro_batch_sizes, chunks;
   std::vector<JsonValue> strategies, schedules, recompute, partitions, context_layouts;
+  std::map<std::string, std::vector<JsonValue>> options;  // by path; null: as the scenario says
 };
 
 /// Reads "search".

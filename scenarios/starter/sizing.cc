@@ -261,6 +261,7 @@ class SizeSurvey {
     const std::optional<JsonValue> run = take_run(document);
     SearchRequest request = request_of(document);
     request.only_best = true;
+    result_.limits = request.limits;
     SearchResult found = search(document, request);
     row.memory_limit = found.memory_limit;
     row.fits = !found.plans.empty();

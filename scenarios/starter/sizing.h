@@ -45,7 +45,7 @@ struct SizedPlan {
   std::optional<FoundPlan> plan;  // the best; if none fits, the one that takes least memory
   bool fits = false;
   std::string problem;  // if there is no plan: why
-  Bytes memory_limit;   // that a plan may take of a device; 0: unknown
+  Bytes memory_limit;   // that tensors may take of a device; 0: unknown
 
   // Numbers of the whole training, failures included, of a plan that fits.
   Seconds time;
@@ -61,6 +61,7 @@ struct Sizing {
   std::vector<SizedPlan> rows;  // machines as asked for, each with its sizes ascending
   std::optional<double> tokens_per_sample;
   std::vector<std::string> notes;    // what was assumed of the model
+  PlanLimits limits;                 // of every plan
   bool by_money = false;             // else device-hours are what rows cost: some price is unknown
   std::vector<std::size_t> ranking;  // rows whose plan fits, the recommended first
   bool stopped = false;              // rows are missing, as `stop` said so

@@ -70,11 +70,15 @@ int batch_for(const ModelGraph& graph, int devices) {
   return batch;
 }
 
-/// The best plan by `aim` that takes at most `memory`.
-SearchResult best_plan(const JsonValue& document, Aim aim, Bytes memory, int processes,
+/// Returns the best plan by `aim` within the limits of memory that `limits` has, of those that a
+/// starter's text can say.
+SearchResult best_plan(const JsonValue& document, Aim aim, const PlanLimits& limits, int processes,
                        const SearchProgress& told) {
-  SearchRequest request{.aim = aim, .only_best = true};
-  request.limits.memory = memory;
+  SearchRequest request{.aim = aim, .limits = limits, .only_best = true};
+  for (const SearchOption& option : kSearchOptions) request.options[option.path] = {JsonValue{}};
+  for (const char* again : {"none", "selective", "full"}) {
+    request.recompute.push_back(json_text(again));
+  }
   request.zero_stages = {1};
   request.schedules = {json_text("1f1b")};
   request.context_layouts = {json_text("ring")};
@@ -125,18 +129,20 @@ JsonValue planless_document(const Starter& starter, const char* command) {
 
 Starter make_starter(const StarterQuestion& question, int processes, const SearchProgress& told) {
   Starter starter = begin_starter(question);
-  const JsonValue document = planless_document(starter, "interlock init");
-  SearchResult search =
-      best_plan(document, Aim::Time, starter.memory * kUsableMemory, processes, told);
+  JsonValue document = planless_document(starter, "interlock init");
+  apply_overrides(document, question.overrides);
+  const PlanLimits limits = request_of(document).limits;
+  SearchResult search = best_plan(document, Aim::Time, limits, processes, told);
   starter.fits_well = !search.plans.empty();
   if (!starter.fits_well) {
     constexpr double kAny = std::numeric_limits<double>::infinity();
-    search = best_plan(document, Aim::Memory, Bytes(kAny), processes, told);
+    search = best_plan(document, Aim::Memory, {.memory = Bytes(kAny)}, processes, told);
   }
   if (search.plans.empty()) {
     throw Error("no plan for " + question.model + " can be simulated: " + search.counts.failure);
   }
   take_plan(starter, search);
+  if (starter.memory > Bytes(0)) starter.reserve = reserve_words(search.scenario, limits.reserve);
   return starter;
 }
 

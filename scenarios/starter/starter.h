@@ -13,8 +13,9 @@ namespace interlock {
 struct StarterQuestion {
   std::string model, machine;  // names, or paths from where the user stands
   int devices = 1;
-  int sequence_length = 0;    // tokens of a sample; 0: as the model says
-  int global_batch_size = 0;  // samples of a step; 0: chosen
+  int sequence_length = 0;                  // tokens of a sample; 0: as the model says
+  int global_batch_size = 0;                // samples of a step; 0: chosen
+  std::vector<std::string> overrides = {};  // "path=VALUE" of what the search reads
 };
 
 /// The plan that is chosen for the user.
@@ -35,7 +36,8 @@ struct Starter {
   std::size_t plans = 0;  // that it was chosen of; 0: it is yet to be
   Seconds step_time;
   Bytes peak_memory, memory;           // of the fullest device, and what it has
-  bool fits = true, fits_well = true;  // at all; and within kUsableMemory of the memory
+  bool fits = true, fits_well = true;  // at all; and beside the reserve
+  std::string reserve;                 // what that is, in words; empty: the memory is unknown
   bool too_large = false;              // to be simulated: see PlanEstimate
 };
 
@@ -46,10 +48,10 @@ Starter begin_starter(const StarterQuestion& question);
 /// their sequences.
 JsonValue planless_document(const Starter& starter, const char* command);
 
-/// The fastest plan that leaves a tenth of the memory, of all degrees, micro-batches and levels of
-/// recomputation under 1F1B and ZeRO 1, tensors divided inside a node, long sequences in rings and
-/// experts among any number of devices; if there is none, the one that takes least memory. Throws:
-/// Error as begin_starter().
+/// Returns the fastest plan that leaves the reserve free (reserve.h), of all degrees, micro-batches
+/// and levels of recomputation under 1F1B and ZeRO 1, tensors divided inside a node, long sequences
+/// in rings and experts among any number of devices; if there is none, the one that takes least
+/// memory. Throws: Error as begin_starter().
 Starter make_starter(const StarterQuestion& question, int processes,
                      const SearchProgress& told = {});
 

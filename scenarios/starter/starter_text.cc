@@ -66,6 +66,7 @@ std::string head(const Starter& starter) {
   text += "// Among " + std::to_string(starter.plans) + " plans this one is the ";
   if (starter.fits_well) {
     text += "fastest that fits well: " + format(starter.step_time) + " a step, " + memory + ".\n";
+    if (!starter.reserve.empty()) text += "// Left free: " + starter.reserve + ".\n";
   } else if (starter.fits) {
     text += "leanest, and fits with little room: " + format(starter.step_time) + " a step, " +
             memory + ".\n";

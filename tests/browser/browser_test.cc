@@ -6,8 +6,10 @@
 #include <cstdlib>
 
 #include "base/file.h"
+#include "reports/page/sizing_page.h"
 #include "reports/page/training_page.h"
 #include "reports/report.h"
+#include "scenarios/starter/sizing.h"
 #include "tests/browser/chromium.h"
 #include "tests/support/skipped.h"
 
@@ -136,6 +138,22 @@ TEST_CASE("losses show beside the pointer, and runs can be switched off") {
                    {.width = width});
     check_all("losses_checks.js");
     keep_picture("losses-" + std::to_string(width));
+  }
+}
+
+TEST_CASE("sizes stand in a table and as curves, the recommended one marked") {
+  const Sizing sizing = size_up({.model = "gpt2",
+                                 .machines = {{"dgx-a100-40g", ""}, {"dgx-h100", ""}},
+                                 .devices = {2, 4, 8},
+                                 .length = 1e9,
+                                 .batch = 65536,
+                                 .overrides = {"search.tensor=1", "search.pipeline=1"}},
+                                1);
+  for (const int width : {420, 1280}) {
+    INFO(width << " pixels");
+    browser().open(sizing_html(sizing), {.width = width, .dark = width == 420});
+    check_all("sizing_checks.js");
+    keep_picture("sizing-" + std::to_string(width));
   }
 }
 

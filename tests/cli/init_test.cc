@@ -78,7 +78,7 @@ TEST_CASE("init writes to standard output without --out, and over a file only by
   CHECK(read_file(folder.path("s.json")) != "mine");
 }
 
-TEST_CASE("no plan of the space is faster than what init writes and leaves a tenth of the memory") {
+TEST_CASE("no plan of the space is faster than what init writes and leaves as much memory free") {
   const Folder folder;
   const Outcome run = run_program({"init", "--model", "resnet-50", "--machine", "dgx-v100-32g",
                                    "--devices", "2", "--out", "s.json", "--json", "-"},
@@ -100,7 +100,9 @@ TEST_CASE("no plan of the space is faster than what init writes and leaves a ten
     for (const JsonValue& device : plan.find("devices")->items) {
       peak = std::max(peak, device.find("peak_memory_bytes")->number);
     }
-    if (peak > 0.9 * plan.find("memory_capacity_bytes")->number) continue;
+    // Room for the allocator, a context, and a communicator of two.
+    const double needed = 1.1 * peak + 0.4e9 + 544.0 * 1024 * 1024;
+    if (needed > plan.find("memory_capacity_bytes")->number) continue;
     best = std::min(best, plan.find("step_time_s")->number);
   }
   CHECK(parse_json(run.out, "init").find("step_time_s")->number <= best);

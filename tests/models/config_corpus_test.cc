@@ -140,5 +140,31 @@ TEST_CASE("models of the zoo have the weights of the configurations of their nam
   CHECK(shared >= 15);
 }
 
+TEST_CASE("a token's experts lie in as many groups as the configuration says") {
+  // Groups of experts, and of a token, that the way to the experts knows; by DeepEP, which sends a
+  // token once to each node.
+  const auto groups = [](const std::string& more) {
+    BuildOptions options;
+    options.sharding.expert = 8;
+    options.sharding.expert_dispatch = ExpertDispatch::DeepEp;
+    const ModelGraph graph = built(R"({"base": {"model_type": "deepseek_v3",
+        "num_hidden_layers": 4, )" + more +
+                                       R"(}, "sequence_length": 128})",
+                                   options);
+    std::pair<int, int> found;
+    for (const Module& module : graph.modules) {
+      for (const Exchange& exchange : module.forward_exchanges) {
+        const TokenRouting& routing = exchange.routing;
+        if (routing.experts > 0) found = {routing.groups, routing.groups_per_token};
+      }
+    }
+    return found;
+  };
+  CHECK(groups(R"("n_group": 8, "topk_group": 4, "topk_method": "noaux_tc")") == std::pair(8, 4));
+  CHECK(groups(R"("n_group": 4, "topk_group": 2)") == std::pair(4, 2));
+  CHECK(groups(R"("n_group": 8, "topk_group": 4, "topk_method": "greedy")") == std::pair(1, 1));
+  CHECK(groups(R"("n_group": 1, "topk_group": 1)") == std::pair(1, 1));
+}
+
 }  // namespace
 }  // namespace interlock::config_corpus_test

@@ -55,6 +55,30 @@ TEST_CASE("errors are of rows that were predicted and not fitted") {
   CHECK(accuracy.memory.rows == 0);
 }
 
+TEST_CASE("rows that ran and lack room are counted, and those that ran out of memory and have it") {
+  const auto prediction = [](bool fits, bool leaves_room) {
+    RowPrediction row = predicted_row(1);
+    row.values.fits = fits;
+    row.values.leaves_room = leaves_room;
+    row.values.knows_memory = true;
+    return row;
+  };
+  const MeasuredRow failed = {.id = "e", .out_of_memory = true},
+                    also = {.id = "f", .out_of_memory = true};
+  const MeasuredRow part = {.id = "g", .measured = {{Measurand::Forward, 1}}};
+  const FitSummary fit = judged({measured_row("a", 1), measured_row("b", 1), measured_row("c", 1),
+                                 measured_row("d", 1), failed, also, part},
+                                {prediction(true, true), prediction(true, false),
+                                 prediction(false, false), predicted_row(1), prediction(true, true),
+                                 prediction(false, false), prediction(false, false)})
+                             .fit;
+  CHECK(fit.ran == 3);  // the memory of the fourth's devices is not known
+  CHECK(fit.ran_without_room == 2);
+  CHECK(fit.over_capacity == 1);
+  CHECK(fit.failed == 2);
+  CHECK(fit.failed_with_room == 1);
+}
+
 TEST_CASE("rates that were fitted on a row leave its memory unseen") {
   MeasuredRow fitted = measured_row("a", 1);
   fitted.fitted = "launch overhead";

@@ -52,6 +52,7 @@ Json cluster(Random& random) {
                       {"latency", "4 us"},
                       {"bandwidth", std::to_string(random.integer(2, 40)) + " GB/s"}};
   if (random.integer(0, 1) == 1) machine["price"] = "2.00 USD/h";
+  machine["host"] = {{"latency", "5 us"}, {"bandwidth", "25 GB/s"}, {"memory", "4 GB"}};
   return machine;
 }
 
@@ -80,11 +81,19 @@ int devices_of(const Json& space) {
   return devices;
 }
 
+int most_of_node(const Json& space) {
+  const Json& cluster = space["cluster"];
+  if (!cluster.contains("machines")) return cluster["devices_per_node"].get<int>();
+  return std::max(cluster["machines"][0]["devices_per_node"].get<int>(),
+                  cluster["machines"][1]["devices_per_node"].get<int>());
+}
+
 struct Values {
   int tensor = 1, pipeline = 1, context = 1, expert = 1, expert_tensor = 1, zero = 0, size = 1;
-  std::string again = "none";
+  Json again = "none";
   Json schedule = nullptr;
   int chunks = 1;
+  Json options = Json::object();  // by path of keys, as a JSON pointer
 };
 
 /// Returns the plan that PlanSpace makes of these values, by other means.
@@ -102,6 +111,7 @@ Json plan_of(Json space, const Values& values) {
   training["micro_batch_size"] = values.size;
   training["recompute"] = values.again;
   if (!values.schedule.is_null()) training["schedule"] = values.schedule;
+  for (const auto& [path, value] : values.options.items()) space[Json::json_pointer(path)] = value;
   space.erase("search");
   return space;
 }
@@ -113,7 +123,7 @@ std::vector<std::pair<int, int>> expert_degrees(const Json& space, int tensor, i
   std::vector<std::pair<int, int>> all;
   if (!space["model"].contains("experts")) return {{1, tensor}};
   const int devices = devices_of(space) / pipeline;
-  const bool folds = tensor > 1 && space["parallel"]["sequence_parallel"].get<bool>();
+  const bool folds = tensor > 1 && space["parallel"].value("sequence_parallel", true);
   for (const int expert : {1, 2, 4}) {
     if (devices / tensor % expert == 0) all.emplace_back(expert, tensor);
     if (folds && devices % expert == 0) all.emplace_back(expert, 1);
@@ -129,11 +139,36 @@ std::vector<int> chunks_of(const std::string& schedule) {
 
 }  // namespace
 
+namespace {
+
+/// Makes a search vary one option beside the degrees, or leaves all to what is usual.
+void add_options(Json& search, Random& random) {
+  switch (random.integer(0, 4)) {
+    case 0:
+      search["overlap_weights"] = {false, true};
+      return;
+    case 1:
+      search["shard"] = {1, 2};
+      return;
+    case 2:
+      search["expert_overlap"] = {"none", "shared_experts", "micro_batches"};
+      return;
+    case 3:
+      search["offload"] = {{{"optimizer", 1}}, {{"activations", 0.5}}};
+      return;
+    default:
+      search["overlap_gradients"] = {false, true};
+  }
+}
+
+}  // namespace
+
 std::string random_space(int seed, bool lists) {
   Random random(static_cast<std::uint64_t>(seed), 7);
   Json space = {{"model", model(random)}, {"cluster", cluster(random)}};
   space["parallel"] = {{"sequence_parallel", random.integer(0, 1) == 1},
                        {"overlap_gradients", random.integer(0, 1) == 1}};
+  if (lists && seed % 4 == 1) space["parallel"].erase("sequence_parallel");
   const std::string strategy = one_of<std::string>({"global", "global", "global", "local"}, random);
   space["training"] = {{"strategy", strategy},
                        {"global_batch_size", one_of<int>({8, 16}, random)},
@@ -150,10 +185,13 @@ std::string random_space(int seed, bool lists) {
   search["context_layout"] = "ring";
   search["micro_batch_size"] = random.integer(0, 1) == 1 ? Json{1, 2} : Json{1, 4};
   search["zero_stage"] = {0, random.integer(1, 3)};
-  search["recompute"] = random.integer(0, 1) == 1 ? Json{"none", "full"} : Json{"none"};
+  const Json parts = {{"modules", {"layernorm"}}};
+  search["recompute"] = random.integer(0, 1) == 1 ? Json{"none", parts} : Json{"none", "full"};
+  add_options(search, random);
   if (strategy == "global") {
     search["schedule"] = random.integer(0, 1) == 1 ? Json{"1f1b", "interleaved", "zb-v"}
                                                    : Json{"gpipe", "1f1b", "zb-h1"};
+    search["chunks"] = random.integer(0, 1) == 1 ? Json{2} : Json{2, 3};
   }
   return space.dump();
 }
@@ -178,7 +216,10 @@ JsonValue random_plan(const std::string& text, Random& random) {
                          ? random.integer(1, 2) * (name == "hanayo" ? 2 : 1)
                          : chunks_of(name).front();
   const int zero = random.integer(0, 3), size = one_of<int>({1, 1, 2, 4}, random);
-  const std::string again = one_of<std::string>({"none", "selective", "full"}, random);
+  const Json modules = {{"modules", {"layernorm", "mlp"}}};
+  const bool dense = !space["model"].contains("experts");
+  const Json again =
+      one_of<Json>({"none", "selective", "full", dense ? modules : Json("full")}, random);
   const int context = devices / (tensor * pipeline) % 2 == 0 ? one_of<int>({1, 1, 2}, random) : 1;
   const auto [expert, parts] = one_of(expert_degrees(space, tensor, pipeline), random);
   Json plan = plan_of(space, {.tensor = tensor,
@@ -197,6 +238,11 @@ JsonValue random_plan(const std::string& text, Random& random) {
     plan["parallel"]["expert_overlap"] = takes_turns ? "micro_batches" : "shared_experts";
     if (random.integer(0, 1) == 0) plan["parallel"]["expert_dispatch"] = "deepep";
   }
+  const int replicas = devices / (tensor * pipeline);
+  if (zero > 0 && replicas % 2 == 0 && random.integer(0, 3) == 0) plan["parallel"]["shard"] = 2;
+  if (zero > 0 && zero < 3 && random.integer(0, 1) == 0) plan["parallel"]["overlap_weights"] = true;
+  if (random.integer(0, 5) == 0) plan["training"]["offload"] = {{"optimizer", 1}};
+  if (random.integer(0, 5) == 0) plan["training"]["offload"] = {{"activations", 0.5}};
   return document_of(plan);
 }
 
@@ -211,9 +257,52 @@ void append_orders(const Json& space, Values values, std::vector<JsonValue>& pla
   }
   for (const std::string order : search["schedule"]) {
     values.schedule = order;
-    values.chunks = values.pipeline == 1 && order == "interleaved" ? 1 : chunks_of(order)[0];
-    plans.push_back(document_of(plan_of(space, values)));
+    const bool loops = values.pipeline > 1 && order == "interleaved";
+    for (const int chunks : loops ? search["chunks"].get<std::vector<int>>() : chunks_of(order)) {
+      values.chunks = values.pipeline == 1 && order == "interleaved" ? 1 : chunks;
+      plans.push_back(document_of(plan_of(space, values)));
+    }
   }
+}
+
+/// Returns the options of `values` in every combination that means anything to it.
+std::vector<Json> options_of(const Json& space, const Values& values) {
+  const Json &search = space["search"], &parallel = space["parallel"];
+  std::vector<Json> all = {Json::object()};
+  const auto vary = [&](const std::string& path, const Json& list) {
+    std::vector<Json> more;
+    for (const Json& one : all) {
+      for (const Json& value : list) {
+        more.push_back(one);
+        if (!value.is_null()) more.back()[path] = value;
+      }
+    }
+    all = more;
+  };
+  const auto asked = [&](const char* key, const Json& usual) { return search.value(key, usual); };
+  const int devices = devices_of(space);
+  const int replicas = devices / values.tensor / values.pipeline;
+  if (values.tensor > 1 && !parallel.contains("sequence_parallel")) {
+    vary("/parallel/sequence_parallel", Json{true});
+  }
+  if (values.zero > 0) {
+    const int of_node = most_of_node(space) / values.tensor;
+    const bool fewer = values.zero == 3 && of_node > 1 && of_node < replicas;
+    vary("/parallel/shard",
+         asked("shard", fewer && replicas % of_node == 0 ? Json{nullptr, of_node} : Json{nullptr}));
+  }
+  const bool copies = replicas > 1 || values.tensor > values.expert * values.expert_tensor;
+  if (copies && search.contains("overlap_gradients")) {
+    vary("/parallel/overlap_gradients", search["overlap_gradients"]);
+  }
+  if (values.zero == 1 || values.zero == 2) {
+    vary("/parallel/overlap_weights", asked("overlap_weights", Json{true}));
+  }
+  if (values.expert > 1) {
+    vary("/parallel/expert_overlap", asked("expert_overlap", Json{"none", "micro_batches"}));
+  }
+  if (search.contains("offload")) vary("/training/offload", search["offload"]);
+  return all;
 }
 
 /// Appends the plans of all settings of a mesh.
@@ -221,11 +310,14 @@ void append_settings(const Json& space, Values values, std::vector<JsonValue>& p
   const Json& search = space["search"];
   for (const int zero : search["zero_stage"]) {
     for (const int size : search["micro_batch_size"]) {
-      for (const std::string again : search["recompute"]) {
+      for (const Json& again : search["recompute"]) {
         values.zero = zero;
         values.size = size;
         values.again = again;
-        append_orders(space, values, plans);
+        for (const Json& options : options_of(space, values)) {
+          values.options = options;
+          append_orders(space, values, plans);
+        }
       }
     }
   }

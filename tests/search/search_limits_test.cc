@@ -96,8 +96,9 @@ TEST_CASE("experts are divided by default, whole or as tensors are") {
   const auto degrees = [](int room) { return room == 4 ? 3 : room == 2 ? 2 : 1; };
   const std::size_t meshes =
       degrees(4) + degrees(2) + degrees(1) + degrees(2) + degrees(1) + degrees(4) + degrees(2);
-  const SearchResult counted = searched(
-      with_experts({"search.micro_batch_size=1", "search.recompute=none", "search.zero_stage=1"}));
+  const SearchResult counted =
+      searched(with_experts({"search.micro_batch_size=1", "search.recompute=none",
+                             "search.zero_stage=1", "search.expert_overlap=none"}));
   CHECK(counted.counts.layouts == meshes);
   const SearchResult whole = searched(with_experts({"search.expert=[1]"}));
   for (const FoundPlan& plan : whole.plans) CHECK(plan.layout.expert == 1);
@@ -141,13 +142,49 @@ TEST_CASE("a plan with too many devices to simulate keeps its quick estimate and
   CHECK(estimate.values[1] == doctest::Approx(look.peak_memory).epsilon(1e-12));
 }
 
+TEST_CASE("the reserve is a context, communicators and what the allocator keeps") {
+  // By hand, GB: 0.4 of context; 688 MiB for a communicator of four, 544 MiB for one of two.
+  constexpr double kTwo = 544.0 * 1024 * 1024, kFour = 688.0 * 1024 * 1024;
+  const auto process_of = [](const std::vector<std::string>& more) {
+    JsonValue document = parse_json(kSpace, "space.json");
+    set_json(document, "search", {}, "test");
+    apply_overrides(document, more);
+    const Question question = load_point(std::make_shared<const JsonValue>(document));
+    const MemoryReserve reserve =
+        priced_reserve(question, question.cluster.machines.front().device);
+    CHECK(reserve.held == (question.framework.reserve > 0 ? 0 : 0.1));
+    const double capacity = question.cluster.machines.front().device.memory.value();
+    CHECK(usable_share(question, {}) ==
+          doctest::Approx((1 - reserve.process.value() / capacity) / (1 + reserve.held)));
+    return reserve.process.value();
+  };
+  CHECK(process_of({"parallel.data=4"}) == doctest::Approx(0.4e9 + kFour));
+  CHECK(process_of({"parallel.data=2", "parallel.tensor=2"}) == doctest::Approx(0.4e9 + 2 * kTwo));
+  CHECK(process_of({"parallel.pipeline=4", "training.framework=torchtitan"}) ==
+        doctest::Approx(0.4e9 + kFour));
+  // Experts on four devices: their communicator, and buffers for three peers.
+  CHECK(process_of({"parallel.data=4", "parallel.expert=4", "model.experts=4",
+                    "model.experts_per_token=2"}) ==
+        doctest::Approx(0.4e9 + 2 * kFour + 3 * 3.28e9 / 7));
+}
+
 TEST_CASE("no plan is beyond a limit") {
   const SearchResult all = searched({});
   const double memory = value_of(all.plans[0], Aim::Memory);
   const double capacity = all.plans[0].estimate.memory_capacity;
-  INFO("without a limit a tenth of each device's memory stays free");
-  CHECK(all.memory_limit.value() == doctest::Approx(0.9 * capacity));
-  for (const FoundPlan& plan : all.plans) CHECK(value_of(plan, Aim::Memory) <= 0.9 * capacity);
+  INFO("without a limit contexts, communicators and allocators have room");
+  CHECK(all.memory_limit.value() < capacity);
+  for (const FoundPlan& plan : all.plans) {
+    const PlanEstimate& estimate = plan.estimate;
+    CHECK(estimate.usable_share < 1 / 1.1);
+    CHECK(value_of(plan, Aim::Memory) <= estimate.usable_share * capacity);
+  }
+  CHECK(searched({"search.limits.reserve=0.25"}).memory_limit.value() ==
+        doctest::Approx(0.75 * capacity));
+  CHECK(searched({"search.limits.reserve=10 GB"}).memory_limit.value() ==
+        doctest::Approx(capacity - 10e9));
+  CHECK(refusal({"search.limits.reserve=10 GB", "search.limits.memory=20 GB"})
+            .find("expected one of both") != std::string::npos);
   CHECK(searched({"search.limits.memory=3 GB"}).memory_limit == Bytes(3e9));
   const SearchResult tight =
       searched({"search.limits.memory=" + std::to_string(memory * 0.8) + " B"});
@@ -162,10 +199,30 @@ TEST_CASE("no plan is beyond a limit") {
 }
 
 TEST_CASE("if nothing fits, the plan that lacks least is named") {
-  const SearchResult none = searched({"search.limits.memory=100 MB", "search.data=1"});
+  const std::vector<std::string> tight = {"search.limits.memory=100 MB", "search.data=1"};
+  const SearchResult none = searched({tight[0], tight[1], "search.offload={\"optimizer\": 0}"});
   CHECK(none.plans.empty());
   REQUIRE(!none.closest.empty());
   CHECK(value_of(none.closest[0], Aim::Memory) > 100e6);
+  INFO("hosts make room, where the request does not say how they are used");
+  const SearchResult offloaded = searched(tight);
+  REQUIRE(!offloaded.plans.empty());
+  CHECK(offloaded.plans[0].layout.options.back().path == "training.offload");
+  CHECK(value_of(offloaded.plans[0], Aim::Memory) <= 100e6);
+}
+
+TEST_CASE("tensors are divided with their sequences, where the scenario does not say otherwise") {
+  const auto peak = [](const std::vector<std::string>& more) {
+    std::vector<std::string> one = {"search.tensor=2", "search.pipeline=1", "search.zero_stage=0",
+                                    "search.recompute=none", "search.micro_batch_size=4"};
+    one.insert(one.end(), more.begin(), more.end());
+    const SearchResult found = searched(one);
+    REQUIRE(!found.plans.empty());
+    return value_of(found.plans[0], Aim::Memory);
+  };
+  CHECK(peak({}) == peak({"parallel.sequence_parallel=true"}));
+  CHECK(peak({}) < peak({"parallel.sequence_parallel=false"}));
+  CHECK(peak({"search.sequence_parallel=false"}) == peak({"parallel.sequence_parallel=false"}));
 }
 
 TEST_CASE("strategies are searched, too") {

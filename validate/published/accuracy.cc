@@ -175,6 +175,26 @@ void add_totals(Accuracy& accuracy) {
   accuracy.memory = summary_of(accuracy, memory);
 }
 
+/// Returns whether `row` was a training, not a part of one or a formula's numbers.
+bool ran(const MeasuredRow& row) {
+  return std::any_of(row.measured.begin(), row.measured.end(), [](const auto& value) {
+    return value.first <= Measurand::SpeedUp || value.first == Measurand::PeakMemory;
+  });
+}
+
+void count_fit(const MeasuredRow& row, const RowPrediction& prediction, FitSummary& fit) {
+  const RowValues& values = prediction.values;
+  if (!prediction.problem.empty() || !values.knows_memory) return;
+  if (row.out_of_memory) {
+    ++fit.failed;
+    fit.failed_with_room += values.leaves_room ? 1 : 0;
+  } else if (ran(row)) {
+    ++fit.ran;
+    fit.ran_without_room += values.leaves_room ? 0 : 1;
+    fit.over_capacity += values.fits ? 0 : 1;
+  }
+}
+
 std::optional<double> above_zero(double value) {
   return value > 0 && std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
@@ -247,7 +267,12 @@ Accuracy judge(std::vector<MeasurementFile> files,
   for (std::size_t file = 0; file < accuracy.files.size(); ++file) {
     for (std::size_t table = 0; table < accuracy.files[file].tables.size(); ++table) {
       const std::size_t rows = accuracy.files[file].tables[table].rows.size();
-      for (std::size_t i = 0; i < rows; ++i) judge_row(accuracy, file, table, i);
+      for (std::size_t i = 0; i < rows; ++i) {
+        judge_row(accuracy, file, table, i);
+        const MeasuredTable& measured = accuracy.files[file].tables[table];
+        if (!measured.memory_stated) continue;
+        count_fit(measured.rows[i], accuracy.predictions[file][table][i], accuracy.fit);
+      }
     }
   }
   std::set<std::tuple<std::size_t, std::size_t, Measurand>> lines;

@@ -33,6 +33,14 @@ struct OrderSummary {
   int pairs = 0, pairs_right = 0;     // of values measured over 3 % apart
 };
 
+/// Counts how often it was foreseen which plans have the memory to run, on devices whose memory is
+/// known: with the reserve that searches leave, see scenarios/plan/reserve.h.
+struct FitSummary {
+  int ran = 0, ran_without_room = 0;     // rows that ran; that were predicted not to
+  int over_capacity = 0;                 // of these: to need more than the whole device
+  int failed = 0, failed_with_room = 0;  // that ran out of memory; that were predicted to run
+};
+
 struct AccuracySummary {
   int rows = 0, fitted = 0, refused = 0;
   ErrorSummary errors;  // of those that count
@@ -58,6 +66,7 @@ struct Accuracy {
   std::vector<AccuracyLine> lines;
   /// Over everything: what tells speed, and what tells memory.
   AccuracySummary speed, memory;
+  FitSummary fit;
 };
 
 /// Spearman's rank correlation; equal values share their mean rank. Nothing if all of one are

@@ -155,6 +155,24 @@ Grid accuracy_grid(const Accuracy& accuracy) {
   return grid;
 }
 
+namespace {
+
+/// Says how often it was foreseen which plans have the memory to run.
+std::string fit_words(const FitSummary& fit) {
+  if (fit.ran + fit.failed == 0) return "";
+  std::string text = "Fit: of " + std::to_string(fit.ran) + " rows that ran " +
+                     std::to_string(fit.ran_without_room) + " are predicted not to, " +
+                     std::to_string(fit.over_capacity) +
+                     " of them for tensors alone, the others for what processes hold beside them";
+  if (fit.failed > 0) {
+    text += "; of " + std::to_string(fit.failed) + " that ran out of memory " +
+            std::to_string(fit.failed_with_room) + " are predicted to run";
+  }
+  return text + ".\n";
+}
+
+}  // namespace
+
 std::string accuracy_totals(const Accuracy& accuracy) {
   std::string text;
   const auto add = [&](const char* what, const AccuracySummary& summary) {
@@ -171,7 +189,7 @@ std::string accuracy_totals(const Accuracy& accuracy) {
   };
   add("Speed", accuracy.speed);
   add("Memory", accuracy.memory);
-  return text;
+  return text + fit_words(accuracy.fit);
 }
 
 std::string accuracy_note() {

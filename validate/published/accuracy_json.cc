@@ -91,6 +91,7 @@ Json json_of(const Accuracy& accuracy, const JudgedValue& value) {
   if (!prediction.choice.empty()) json["choice"] = clean_utf8(prediction.choice);
   if (table.memory_stated) {
     json["fits"] = prediction.values.fits;
+    json["leaves_room"] = prediction.values.leaves_room;
   }
   json["scenario"] = document_json(row.document);
   return json;
@@ -120,9 +121,19 @@ Json sources_json(const Accuracy& accuracy) {
 std::string accuracy_json(const Accuracy& accuracy) {
   Json lines = Json::array();
   for (const AccuracyLine& line : accuracy.lines) lines.push_back(json_of(accuracy, line));
-  const Json json{{"format", "interlock-accuracy/1"},   {"speed", json_of(accuracy.speed)},
-                  {"memory", json_of(accuracy.memory)}, {"sources", sources_json(accuracy)},
-                  {"figures", std::move(lines)},        {"values", values_json(accuracy)}};
+  const FitSummary& fit = accuracy.fit;
+  const Json json{{"format", "interlock-accuracy/1"},
+                  {"speed", json_of(accuracy.speed)},
+                  {"memory", json_of(accuracy.memory)},
+                  {"fit",
+                   {{"ran", fit.ran},
+                    {"ran_without_room", fit.ran_without_room},
+                    {"over_capacity", fit.over_capacity},
+                    {"out_of_memory", fit.failed},
+                    {"out_of_memory_with_room", fit.failed_with_room}}},
+                  {"sources", sources_json(accuracy)},
+                  {"figures", std::move(lines)},
+                  {"values", values_json(accuracy)}};
   return json.dump(1) + "\n";
 }
 

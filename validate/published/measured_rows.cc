@@ -227,6 +227,22 @@ void read_fits(const JsonNode& node, const TableRows& rows, Diagnostics& diagnos
   }
 }
 
+/// Marks the rows of a list of ids as those that ran out of memory.
+void read_failed(const JsonNode& node, MeasuredTable& table, Diagnostics& diagnostics) {
+  if (node.value->kind != Kind::Array) return report(diagnostics, node, "expected a list of ids");
+  for (std::size_t i = 0; i < node.value->items.size(); ++i) {
+    const std::string id = read_text(node.item(i), diagnostics).value_or("");
+    MeasuredRow* row = find_row(table, id);
+    if (row == nullptr) {
+      report(diagnostics, node.item(i), "no row " + in_quotes(id));
+    } else if (!row->measured.empty()) {
+      report(diagnostics, node.item(i), "was measured; expected a row that did not run");
+    } else {
+      row->out_of_memory = true;
+    }
+  }
+}
+
 void read_remarks(const JsonNode& node, MeasuredTable& table, Diagnostics& diagnostics) {
   if (node.value->kind != Kind::Object) {
     report(diagnostics, node, "expected an object from ids to remarks");
@@ -267,6 +283,7 @@ void read_rows(ObjectReader& reader, MeasuredTable& table) {
   const auto columns_node = reader.require("columns", "a list of paths");
   const auto rows_node = reader.require("rows", "a list of rows");
   const auto fitted = reader.get("fitted"), remarks = reader.get("remarks");
+  const auto failed = reader.get("out_of_memory");
   if (!scenario || !columns_node || !rows_node) return;
   if (scenario->value->kind != Kind::Object) {
     return report(diagnostics, *scenario, "expected a scenario");
@@ -288,6 +305,7 @@ void read_rows(ObjectReader& reader, MeasuredTable& table) {
   for (const MeasuredColumn& column : columns) rows.columns.push_back(column.name);
   if (fitted) read_fits(*fitted, rows, diagnostics);
   if (remarks) read_remarks(*remarks, table, diagnostics);
+  if (failed) read_failed(*failed, table, diagnostics);
 }
 
 }  // namespace interlock

@@ -6,7 +6,8 @@
 
 namespace interlock {
 
-/// Reads "scenario", "columns", "rows", "fitted" and "remarks" of a table into `table`.
+/// Reads "scenario", "columns", "rows", "fitted", "remarks" and "out_of_memory" of a table into
+/// `table`.
 void read_rows(ObjectReader& reader, MeasuredTable& table);
 
 }  // namespace interlock

@@ -61,7 +61,8 @@ struct MeasuredRow {
   std::string note;    // what the source says of it
   std::string remark;  // why we believe that the prediction is off
   std::string fitted;  // rates and times that were fitted on it; empty: none
-  double flops_per_step = 0;  // of all devices; 0: not given
+  double flops_per_step = 0;   // of all devices; 0: not given
+  bool out_of_memory = false;  // it did not run; nothing is measured
   std::map<Measurand, double> measured;
   JsonValue document;                         // its scenario
   std::vector<CandidateScenario> candidates;  // what the source leaves open; empty: nothing

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "hardware/devices/device_reader.h"
+#include "scenarios/plan/reserve.h"
 #include "scenarios/sweep/worker_pool.h"
 #include "validate/published/long_step.h"
 
@@ -88,6 +89,13 @@ double mean_pass_time(const ScenarioResult& result, OpKind kind) {
   return count > 0 ? sum / count : 0;
 }
 
+/// Returns whether every device has memory for its tensors and for what processes hold.
+bool leaves_room(const Question& question, const Metrics& metrics) {
+  const Bytes most = usable_share(question, {}) * metrics.memory_capacity;
+  return metrics.fits_in_memory &&
+         (most <= Bytes(0) || fullest_device(metrics).peak_memory <= most);
+}
+
 RowValues values_of(const Plan& plan) {
   const LongStepResult step = run_long_step(plan);
   const ScenarioResult& result = step.result;
@@ -106,7 +114,9 @@ RowValues values_of(const Plan& plan) {
           .peak_memory = largest(metrics, peak_memory).value(),
           .peak_stash = largest(metrics, peak_stash).value(),
           .state_memory = largest(metrics, state_memory).value(),
-          .fits = metrics.fits_in_memory};
+          .fits = metrics.fits_in_memory,
+          .leaves_room = leaves_room(plan.question, metrics),
+          .knows_memory = metrics.memory_capacity > Bytes(0)};
 }
 
 /// A message without line feeds and the folders of its file, which differ between machines.

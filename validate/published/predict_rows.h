@@ -17,7 +17,9 @@ struct RowValues {
   double forward = 0, backward = 0;                          // s, of the stage in the middle
   double mean_forward = 0, mean_input = 0, mean_weight = 0;  // s, means over stages
   double peak_memory = 0, peak_stash = 0, state_memory = 0;  // bytes, of the fullest device
-  bool fits = true;
+  bool fits = true;                                          // into the memory of the devices
+  bool leaves_room = true;  // beside it for what processes hold, see scenarios/plan/reserve.h
+  bool knows_memory = false;
 };
 
 struct RowPrediction {

@@ -85,6 +85,26 @@ TEST_CASE("a job of torchtitan becomes a scenario, whose shards are what devices
   CHECK(refusal("torchtitan", "job.toml", "[model\n").find("job.toml:1: not TOML: ") == 0);
 }
 
+TEST_CASE("DualPipeV of torchtitan lets tokens travel beside another micro-batch") {
+  const std::string job = R"([model]
+name = "deepseek_v3"
+flavor = "671B"
+[training]
+local_batch_size = 32
+[parallelism]
+pipeline_parallel_degree = 8
+pipeline_parallel_schedule = "DualPipeV"
+expert_parallel_degree = 8
+)";
+  const std::vector<std::string> options = {"--devices", "64", "--model", "deepseek-v3"};
+  const JsonValue s = imported("torchtitan", "job.toml", job, options);
+  CHECK(at(s, "training", "schedule").text == "dualpipe-v");
+  CHECK(at(s, "parallel", "expert_overlap").text == "micro_batches");
+  const std::string off = "pipeline_parallel_expert_parallel_overlap = false\n";
+  const JsonValue without = imported("torchtitan", "job.toml", job + off, options);
+  CHECK(without.find("parallel")->find("expert_overlap") == nullptr);
+}
+
 // microsoft/DeepSpeedExamples @ 83757d9, training/autotuning/hf/dsconfigs/ds_config_fp16_z3.json,
 // with the numbers that the trainer fills in.
 const char* const kDeepSpeed = R"({

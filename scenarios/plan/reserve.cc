@@ -1,0 +1,90 @@
+// Prices what a process holds beside its tensors.
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/plan/reserve.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "base/text.h"
+
+namespace interlock {
+namespace {
+
+constexpr double kMebibyte = 1024 * 1024;
+constexpr Bytes kContext(0.4e9);
+constexpr Bytes kOfTwo(544 * kMebibyte), kOfMore(688 * kMebibyte);  // of a communicator
+constexpr Bytes kPeer(3.28e9 / 7);                                  // of all-to-alls
+constexpr double kHeld = 0.1;
+
+struct Peers {
+  int members = 1;
+  bool all_to_all = false;
+};
+
+/// Returns the communicators that a device is a member of, each of several devices.
+std::vector<Peers> communicators_of(const Question& question) {
+  const Mesh& mesh = question.mesh;
+  const int tensor = mesh.degree(Dimension::Tensor), parts = mesh.tensor_of_experts();
+  const bool turned = question.sharding.context_layout == ContextLayout::AllToAll;
+  std::vector<Peers> all = {{tensor},
+                            {mesh.degree(Dimension::Pipeline)},
+                            {mesh.replicas()},
+                            {mesh.degree(Dimension::Context), turned},
+                            {mesh.expert, true}};
+  if (mesh.expert > 1) all.push_back({mesh.devices_of_rank() / (mesh.expert * parts)});
+  if (parts != tensor) all.push_back({parts});
+  std::erase_if(all, [](const Peers& one) { return one.members == 1; });
+  return all;
+}
+
+}  // namespace
+
+MemoryReserve priced_reserve(const Question& question, const Device& device) {
+  MemoryReserve reserve{.held = question.framework.reserve > 0 ? 0 : kHeld};
+  if (device.architecture.empty()) return reserve;
+  reserve.process = kContext;
+  int of_node = 1;
+  for (const Machine& machine : question.cluster.machines) {
+    of_node = std::max(of_node, machine.devices_per_node);
+  }
+  for (const Peers& one : communicators_of(question)) {
+    reserve.process += one.members == 2 ? kOfTwo : kOfMore;
+    if (one.all_to_all) reserve.process += (std::min(one.members, of_node) - 1) * kPeer;
+  }
+  return reserve;
+}
+
+double usable_share(const Question& question, const std::optional<MemoryReserve>& asked) {
+  double least = 1;
+  for (const Machine& machine : question.cluster.machines) {
+    const Device& device = machine.device;
+    if (device.memory <= Bytes(0)) continue;
+    const MemoryReserve reserve = asked ? *asked : priced_reserve(question, device);
+    const double left = 1 - reserve.share - reserve.process / device.memory;
+    least = std::min(least, std::max(0.0, left) / (1 + reserve.held));
+  }
+  return least;
+}
+
+std::string reserve_words(const Question& question, const std::optional<MemoryReserve>& asked) {
+  if (asked) {
+    return (asked->share > 0 ? format_percent(asked->share) + " of each device"
+                             : format(asked->process) + " of each device") +
+           ", as asked";
+  }
+  const Device& device = question.cluster.machines.front().device;
+  const MemoryReserve reserve = priced_reserve(question, device);
+  const std::size_t members = communicators_of(question).size();
+  std::string words;
+  if (reserve.process > Bytes(0)) {
+    words = format(reserve.process) + " for its context";
+    if (members > 0) {
+      words += " and " + std::to_string(members) + " communicator" + (members > 1 ? "s" : "");
+    }
+  }
+  if (reserve.held == 0) return words;
+  return words + (words.empty() ? "" : ", ") + format_percent(reserve.held) +
+         " of what tensors take for its allocator";
+}
+
+}  // namespace interlock
