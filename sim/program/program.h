@@ -22,6 +22,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -99,7 +100,8 @@ struct Program {
   int ahead = 0;                // forwards before an earlier backward across steps, see Schedule
   double ticks_per_second = 1;  // every duration is a whole number of ticks
   Variation variation;          // of durations, in engines
-  std::vector<Interference> interference;  // by rank; empty: nothing slows kernels down
+  std::shared_ptr<const PackedTimes> packed;  // nothing: equal micro-batches take equal times
+  std::vector<Interference> interference;     // by rank; empty: nothing slows kernels down
   std::vector<Instruction> instructions;
   std::vector<Segment> segments;
   std::vector<Stream> streams;
