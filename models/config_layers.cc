@@ -68,8 +68,9 @@ class LayerReader {
   /// Lists that have an entry for each layer.
   bool lists_fit() const {
     bool fit = true;
-    for (const char* field : {"layer_types", "no_rope_layers", "mlp_layer_types",
-                              "num_key_value_heads", "intermediate_size", "block_configs"}) {
+    for (const char* field :
+         {"layer_types", "no_rope_layers", "mlp_layer_types", "num_attention_heads",
+          "num_key_value_heads", "intermediate_size", "ffn_multipliers", "block_configs"}) {
       const JsonValue* list = fields_.find(field);
       if (list == nullptr || list->items.empty()) continue;
       if (static_cast<int>(list->items.size()) == layers_) continue;
@@ -90,16 +91,14 @@ class LayerReader {
   /// Nemotron-H: a layer is a mixer, or a feed-forward.
   void put_letter(int i, Item& item) const {
     const char letter = fields_.word("hybrid_override_pattern")[static_cast<std::size_t>(i)];
-    const bool mixes = letter == 'M' || letter == '*';
-    if (!mixes && letter != '-' && letter != 'E') {
+    const std::optional<HybridForm> form = hybrid_form(letter);
+    if (!form) {
       return fields_.refuse("hybrid_override_pattern",
                             "unknown letter " + in_quotes(std::string(1, letter)) +
                                 "; expected M (Mamba 2), * (attention), - (MLP) or E (experts)");
     }
-    if (letter == 'M') item.push_back({"attention", json_text("mamba2")});
-    if (!mixes) item.push_back({"attention", json_text("none")});
-    const char* ffn = mixes ? "none" : (letter == 'E' ? "experts" : "dense");
-    item.push_back({"ffn", json_text(ffn)});
+    if (form->attention) item.push_back({"attention", json_text(form->attention)});
+    item.push_back({"ffn", json_text(form->ffn)});
   }
 
   std::string kind_of(int i) const {
@@ -192,17 +191,31 @@ class LayerReader {
 
   /// Heads and widths of each layer, as lists or as blocks that a search has chosen.
   void put_sizes(int i, Item& item) const {
-    for (const auto& [field, key] : {std::pair("num_key_value_heads", "kv_heads"),
+    for (const auto& [field, key] : {std::pair("num_attention_heads", "attention_heads"),
+                                     std::pair("num_key_value_heads", "kv_heads"),
                                      std::pair("intermediate_size", "ffn_hidden_size")}) {
       const JsonValue* list = fields_.find(field);
       if (list == nullptr || list->items.empty()) continue;
       item.push_back({key, list->items[static_cast<std::size_t>(i)]});
+    }
+    if (const JsonValue* multiples = fields_.find("ffn_multipliers")) {
+      put_multiple(multiples->items[static_cast<std::size_t>(i)].number, item);
     }
     if (const JsonValue* blocks = fields_.find("block_configs")) {
       put_block({&blocks->items[static_cast<std::size_t>(i)],
                  json_pointer(fields_.config().path, "block_configs") + "/" + std::to_string(i)},
                 item);
     }
+  }
+
+  /// OpenELM: widths are rounded to a multiple of the divisor, but by no more than a tenth down.
+  /// Source: make_divisible of apple/corenet (recalled; the published count holds it).
+  void put_multiple(double multiple, Item& item) const {
+    const double width = multiple * amount("hidden_size", 1);
+    const double unit = std::max(amount("ffn_dim_divisor", 256), 1.0);
+    double rounded = std::max(unit, std::floor((width + unit / 2) / unit) * unit);
+    if (rounded < 0.9 * width) rounded += unit;
+    item.push_back({"ffn_hidden_size", json_number(rounded)});
   }
 
   /// DeciLM, Llama-Nemotron: either half may be missing; heads share keys by groups, and the width
@@ -263,6 +276,21 @@ std::size_t period_of(const std::vector<Item>& items) {
 }
 
 }  // namespace
+
+std::optional<HybridForm> hybrid_form(char letter) {
+  switch (letter) {
+    case 'M':
+      return HybridForm{"mamba2", "none"};
+    case '*':
+      return HybridForm{nullptr, "none"};
+    case '-':
+      return HybridForm{"none", "dense"};
+    case 'E':
+      return HybridForm{"none", "experts"};
+    default:
+      return std::nullopt;
+  }
+}
 
 void put_layers(const ConfigFields& fields, JsonValue& model) {
   const std::vector<Item> items = LayerReader(fields).items();
