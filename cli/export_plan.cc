@@ -11,12 +11,6 @@
 namespace interlock {
 namespace {
 
-ExportedFile exported(const std::string& to, const Plan& plan) {
-  if (to == "torchtitan") return titan_export(plan);
-  if (to == "deepspeed") return deepspeed_export(plan);
-  return megatron_export(plan);
-}
-
 void check_export(const ExportOptions& options) {
   check_json(options.command.json);
   if (options.command.json == "-" && options.out.empty()) {

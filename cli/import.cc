@@ -248,12 +248,12 @@ void import_kineto(const ImportOptions& options) {
   DurationTable table;
   for (const std::string& trace : options.traces) add_trace(table, read_kineto_file(trace));
   if (table.parts.empty()) {
-    throw Error(
-        options.traces.front() +
-        ": no range names a forward or a backward, and no layers stand out among frames of "
-        "nn.Module; expected a trace recorded with torch.profiler.profile(with_stack=True), "
-        "or with torch.profiler.record_function(\"forward layer 0\") around the forward of "
-        "each layer or stage and (\"backward layer 0\") around its backward");
+    throw Error(options.traces.front() +
+                ": no range names a forward or a backward, no layers stand out among frames of "
+                "nn.Module, and no kernels repeat as layers do; expected a trace recorded with "
+                "torch.profiler.profile(with_stack=True), "
+                "or with torch.profiler.record_function(\"forward layer 0\") around the forward of "
+                "each layer or stage and (\"backward layer 0\") around its backward");
   }
   order_parts(table);
   write_file(options.out, duration_json(table));

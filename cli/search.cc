@@ -11,6 +11,7 @@
 #include "cli/console/terminal.h"
 #include "cli/parser/commands.h"
 #include "reports/answers/search_report.h"
+#include "reports/exports/exports.h"
 #include "reports/result/scenario_json.h"
 #include "scenarios/sweep/worker_pool.h"
 
@@ -24,12 +25,31 @@ JsonValue document_of(const CommandOptions& files) {
               ": /sweep: a search chooses plans itself; expected none: --set sweep=null");
 }
 
+/// Writes the best plan as a scenario, or for the program that was asked for.
+void write_best(const SearchOptions& options, const FoundPlan& best) {
+  const bool quiet = options.command.quiet;
+  if (options.to.empty()) {
+    const std::string folder = std::filesystem::path(options.out).parent_path().string();
+    write_file(options.out, scenario_file(best.document, folder));
+    if (!quiet) tell("wrote " + options.out + "; interlock simulate " + options.out);
+    return;
+  }
+  const ExportedFile file = exported(options.to, make_plan(load_questions(best.document).front()));
+  write_file(options.out, file.text);
+  if (quiet) return;
+  for (const std::string& left : file.left_out) tell("left out: " + left);
+  tell("wrote " + options.out);
+}
+
 }  // namespace
 
 void search(const SearchOptions& options) {
   const CommandOptions& files = options.command;
   check_outputs(files);
   if (!options.out.empty()) check_output("--out", options.out);
+  if (!options.to.empty() && options.out.empty()) {
+    throw Error("--to " + options.to + ": the plan goes to no file; expected --out FILE");
+  }
   const JsonValue document = document_of(files);
   const int processes = options.jobs > 0 ? options.jobs : usable_processors();
   SearchResult result;
@@ -45,10 +65,7 @@ void search(const SearchOptions& options) {
     throw Error("--out " + options.out + ": no plan is within the limits, and nothing is written");
   }
   write_json(files.json, search_json(result), files.quiet);
-  if (options.out.empty()) return;
-  const std::string folder = std::filesystem::path(options.out).parent_path().string();
-  write_file(options.out, scenario_file(result.plans.front().document, folder));
-  if (!files.quiet) tell("wrote " + options.out + "; interlock simulate " + options.out);
+  if (!options.out.empty()) write_best(options, result.plans.front());
 }
 
 }  // namespace interlock

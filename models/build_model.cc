@@ -159,17 +159,21 @@ std::vector<std::string> read_notes(Section& reader) {
   return notes;
 }
 
-/// Freezes the first modules of `graph`, and of its slices.
+/// Freezes the first modules of `graph`, of its slices, and of what it is for packed samples.
 void freeze_first(ModelGraph& graph, int modules) {
   if (modules == 0) return;
   const int count = std::min(modules, static_cast<int>(graph.modules.size()));
   for (int i = 0; i < count; ++i) freeze(graph.modules[static_cast<std::size_t>(i)]);
-  if (!graph.slice) return;
-  graph.slice = [whole = std::move(graph.slice), modules](const TokenSlice& slice) {
-    ModelGraph part = whole(slice);
-    freeze_first(part, modules);
-    return part;
+  const auto frozen = [modules](auto& make) {
+    if (!make) return;
+    make = [whole = std::move(make), modules](const auto& argument) {
+      ModelGraph part = whole(argument);
+      freeze_first(part, modules);
+      return part;
+    };
   };
+  frozen(graph.slice);
+  frozen(graph.packed);
 }
 
 ModelGraph build_found(const ModelObject& model, const BuildOptions& options,

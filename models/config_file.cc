@@ -203,7 +203,9 @@ class Translation {
   }
 
   void add_heads() {
-    const double heads = fields_.amount("num_attention_heads").value_or(0);
+    const JsonValue* written = fields_.find("num_attention_heads");
+    const bool listed = written != nullptr && written->kind == Kind::Array;  // a number a layer
+    const double heads = listed ? 0 : fields_.amount("num_attention_heads").value_or(0);
     const bool newer = fields_.is_true("new_decoder_architecture");
     if (fields_.is_true("multi_query") && !newer) put("kv_heads", json_number(1));
     const double hidden = fields_.amount("hidden_size").value_or(0);

@@ -15,7 +15,9 @@ using Kind = JsonValue::Kind;
 
 /// Fields that may be lists with a size for each layer, and the keys that they stand for.
 constexpr std::pair<std::string_view, std::string_view> kSizes[] = {
-    {"num_key_value_heads", "kv_heads"}, {"intermediate_size", "ffn_hidden_size"}};
+    {"num_attention_heads", "attention_heads"},
+    {"num_key_value_heads", "kv_heads"},
+    {"intermediate_size", "ffn_hidden_size"}};
 
 /// Keys of one layer's item.
 using Item = std::vector<JsonMember>;
@@ -99,8 +101,10 @@ class LayerReader {
     fit = is_list("block_configs", Kind::Object, "objects, one for each layer") && fit;
     fit = is_list("mlp_only_layers", Kind::Number, "numbers of layers") && fit;
     fit = is_list("moe_layers", Kind::Number, "numbers of layers") && fit;
-    for (const char* field : {"layer_types", "no_rope_layers", "mlp_layer_types",
-                              "num_key_value_heads", "intermediate_size", "block_configs"}) {
+    fit = is_list("ffn_multipliers", Kind::Number, "numbers, one for each layer") && fit;
+    for (const char* field :
+         {"layer_types", "no_rope_layers", "mlp_layer_types", "num_attention_heads",
+          "num_key_value_heads", "intermediate_size", "ffn_multipliers", "block_configs"}) {
       const JsonValue* found = list(field);
       if (found == nullptr || static_cast<int>(found->items.size()) == layers_) continue;
       fields_.refuse(field, std::to_string(found->items.size()) + " entries for " +
@@ -120,16 +124,14 @@ class LayerReader {
   /// Nemotron-H: a layer is a mixer, or a feed-forward.
   void put_letter(int i, Item& item) const {
     const char letter = fields_.word("hybrid_override_pattern")[static_cast<std::size_t>(i)];
-    const bool mixes = letter == 'M' || letter == '*';
-    if (!mixes && letter != '-' && letter != 'E') {
+    const std::optional<HybridForm> form = hybrid_form(letter);
+    if (!form) {
       return fields_.refuse("hybrid_override_pattern",
                             "unknown letter " + in_quotes(std::string(1, letter)) +
                                 "; expected M (Mamba 2), * (attention), - (MLP) or E (experts)");
     }
-    if (letter == 'M') item.push_back({"attention", json_text("mamba2")});
-    if (!mixes) item.push_back({"attention", json_text("none")});
-    const char* ffn = mixes ? "none" : (letter == 'E' ? "experts" : "dense");
-    item.push_back({"ffn", json_text(ffn)});
+    if (form->attention) item.push_back({"attention", json_text(form->attention)});
+    item.push_back({"ffn", json_text(form->ffn)});
   }
 
   std::string kind_of(int i) const {
@@ -218,7 +220,20 @@ class LayerReader {
     for (const auto& [field, key] : kSizes) {
       if (const JsonValue* size = entry(field, i)) item.push_back({std::string(key), *size});
     }
+    if (const JsonValue* multiple = entry("ffn_multipliers", i)) {
+      put_multiple(multiple->number, item);
+    }
     if (const JsonValue* block = entry("block_configs", i)) put_block(*block, item);
+  }
+
+  /// OpenELM: widths are rounded to a multiple of the divisor, but by no more than a tenth down.
+  /// Source: make_divisible of apple/corenet (recalled; the published count holds it).
+  void put_multiple(double multiple, Item& item) const {
+    const double width = multiple * amount("hidden_size", 1);
+    const double unit = std::max(amount("ffn_dim_divisor", 256), 1.0);
+    double rounded = std::max(unit, std::floor((width + unit / 2) / unit) * unit);
+    if (rounded < 0.9 * width) rounded += unit;
+    item.push_back({"ffn_hidden_size", json_number(rounded)});
   }
 
   /// DeciLM, Llama-Nemotron: either half may be missing; heads share keys by groups, and the width
@@ -279,6 +294,21 @@ std::size_t period_of(const std::vector<Item>& items) {
 }
 
 }  // namespace
+
+std::optional<HybridForm> hybrid_form(char letter) {
+  switch (letter) {
+    case 'M':
+      return HybridForm{"mamba2", "none"};
+    case '*':
+      return HybridForm{nullptr, "none"};
+    case '-':
+      return HybridForm{"none", "dense"};
+    case 'E':
+      return HybridForm{"none", "experts"};
+    default:
+      return std::nullopt;
+  }
+}
 
 void put_layers(const ConfigFields& fields, JsonValue& model) {
   const std::vector<Item> items = LayerReader(fields).items();

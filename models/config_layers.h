@@ -7,9 +7,19 @@
 // without in turn, are [{"repeat": 5, "sliding_window": 1024}, {}].
 #pragma once
 
+#include <optional>
+
 #include "models/config_fields.h"
 
 namespace interlock {
+
+/// A layer of a hybrid, by its letter: a mixer, or a feed-forward.
+struct HybridForm {
+  const char* attention = nullptr;  // nothing: the model's
+  const char* ffn = "none";
+};
+/// Returns the form of M (Mamba 2), * (attention), - (MLP) or E (experts); nothing for another.
+std::optional<HybridForm> hybrid_form(char letter);
 
 /// Puts into `model` what its layers are: "layer_pattern" where they differ, else plain keys.
 void put_layers(const ConfigFields& fields, JsonValue& model);

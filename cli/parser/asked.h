@@ -106,7 +106,7 @@ struct ExplainOptions {
 /// Options of search.
 struct SearchOptions {
   CommandOptions command;  // one input; json
-  std::string out;         // where the best plan goes; empty: nowhere
+  std::string to, out;     // the best plan: of which program, empty: ours; where to, empty: nowhere
   int jobs = 0;            // processes; 0: as many as processors
 };
 

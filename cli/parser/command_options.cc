@@ -28,6 +28,9 @@ void add_json(Command& command, std::string& file, const char* summary) {
 
 namespace {
 
+/// Returns the programs that plans are written for, see reports/exports.
+std::vector<std::string> programs() { return {"megatron", "torchtitan", "deepspeed"}; }
+
 void add_traces(Command& command, CommandOptions& options) {
   command.add("--trace", &options.trace,
               "write every op, message and byte for Perfetto; FILE.json.gz: compressed",
@@ -87,7 +90,9 @@ void add_reserve(Command& command, std::vector<std::string>& overrides) {
 void add_search(Command& command, SearchOptions& options) {
   add_inputs(command, options.command, 1);
   add_reserve(command, options.command.overrides);
-  command.add("--out", &options.out, "write the best plan, a scenario to simulate", "FILE.json");
+  command.add("--out", &options.out, "write the best plan, a scenario to simulate", "FILE");
+  command.add("--to", &options.to, "write it for a program: megatron, torchtitan or deepspeed",
+              "PROGRAM", {.choices = programs()});
   command.add("--jobs,-j", &options.jobs, "processes; default: as many as processors", "N",
               {.least = 1, .most = 1024});
   add_json(command, options.command.json, "write all plans as JSON; - for standard output");
@@ -142,7 +147,7 @@ void add_plan(Command& command, PlanOptions& options) {
 void add_export(Command& command, ExportOptions& options) {
   add_inputs(command, options.command, 1);
   command.add("--to", &options.to, "the program: megatron, torchtitan or deepspeed", "PROGRAM",
-              {.required = true, .choices = {"megatron", "torchtitan", "deepspeed"}});
+              {.required = true, .choices = programs()});
   command.add("--out", &options.out, "where to; default: standard output", "FILE");
   add_json(command, options.command.json, "write what was left out as JSON; - for standard output");
 }

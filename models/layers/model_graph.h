@@ -28,6 +28,7 @@
 #include "base/work.h"
 #include "models/layers/footprint.h"
 #include "models/layers/layer_parts.h"
+#include "models/layers/sample_documents.h"
 #include "models/layers/sharding.h"
 
 namespace interlock {
@@ -97,6 +98,9 @@ struct ModelGraph {
   /// no sequence. Slices of a whole have its counted flops, and its stash but for stored scores, of
   /// which they have fewer; each reads the weights, and the keys and values before it, again.
   std::function<ModelGraph(const TokenSlice&)> slice;
+  /// The model for samples packed from documents whose tokens see their own document alone, without
+  /// auxiliary heads; nothing where no kernel of it takes less time then.
+  std::function<ModelGraph(const Documents&)> packed;
 };
 
 /// Names what a backward computes again. A forward keeps everything (None), all but the scores of

@@ -176,13 +176,32 @@ double computed_pairs_of(const BlockForm& t, int tokens, int of) {
   return whole * computed_pairs(chunk, chunk, {}) + computed_pairs(left, last, {});
 }
 
+/// Returns the mean over the tokens of a sequence of `pairs` of each document's length.
+template <class Pairs>
+double columns_of_documents(const ResidualStream& stream, const Pairs& pairs) {
+  double sum = 0;
+  for (const Document& one : stream.documents) sum += one.count * pairs(one.tokens);
+  return sum / stream.sequence_length;
+}
+
+bool sees_documents(const BlockForm& t) {
+  return t.mixer == Mixer::Fused && !t.stream.documents.empty();
+}
+
 double attended_columns(const BlockForm& t, const TokenSlice& part) {
+  if (sees_documents(t)) {
+    return columns_of_documents(t.stream, [&](int tokens) { return score_pairs(t, tokens); });
+  }
   const double end = part.context + part.length;
   return (score_pairs(t, end) - score_pairs(t, part.context)) / part.length;
 }
 
 double computed_columns(const BlockForm& t, const TokenSlice& part) {
   if (t.stream.bidirectional) return attended_columns(t, part);
+  if (sees_documents(t)) {
+    return columns_of_documents(t.stream,
+                                [&](int tokens) { return computed_pairs_of(t, tokens, tokens); });
+  }
   const int end = part.context + part.length;
   const double pairs =
       computed_pairs_of(t, end, part.of) - computed_pairs_of(t, part.context, part.of);

@@ -27,6 +27,7 @@ struct ResidualStream {
   bool bidirectional = false;       // tokens see those behind them too
   bool causal_flops = false;        // MFU counts half of the attention matrix; no time follows
   std::optional<TokenSlice> slice;  // this part of each sequence, alone
+  Documents documents;              // of a sequence, whose tokens see their own; empty: it is one
   bool operator==(const ResidualStream&) const = default;
 };
 

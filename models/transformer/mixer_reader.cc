@@ -69,7 +69,7 @@ constexpr SizedMixer kSizedMixers[] = {
 }  // namespace
 
 void read_mixer(BlockReader& reader, BlockForm& b) {
-  b.mixer = static_cast<Mixer>(reader.choice("attention", 0));
+  b.mixer = static_cast<Mixer>(reader.choice("attention", 1));
   if (attends(b.mixer) || b.mixer == Mixer::Retention) return read_attention(reader, b);
   for (const SizedMixer& one : kSizedMixers) {
     if (one.mixer != b.mixer) continue;

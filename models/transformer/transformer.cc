@@ -32,24 +32,44 @@ void attach_heads(const Transformer& t, const BuildOptions& options, std::vector
   for (std::size_t i = own > 0 ? own - 1 : 0; i + 1 < modules.size(); ++i) modules[i].head = made;
 }
 
+/// Returns `options` without the head, whose document need not outlive the graph.
+BuildOptions without_head(const BuildOptions& options) {
+  return {.micro_batch_size = options.micro_batch_size,
+          .precision = options.precision,
+          .optimizer = options.optimizer,
+          .recompute = options.recompute,
+          .recompute_parts = options.recompute_parts,
+          .adapters = options.adapters,
+          .recompute_layers = options.recompute_layers,
+          .framework = options.framework,
+          .sharding = options.sharding};
+}
+
 std::function<ModelGraph(const TokenSlice&)> slicer(const Transformer& shape,
                                                     const BuildOptions& options) {
-  // Without the head, whose document need not outlive the graph.
-  const BuildOptions kept = {.micro_batch_size = options.micro_batch_size,
-                             .precision = options.precision,
-                             .optimizer = options.optimizer,
-                             .recompute = options.recompute,
-                             .recompute_parts = options.recompute_parts,
-                             .adapters = options.adapters,
-                             .recompute_layers = options.recompute_layers,
-                             .framework = options.framework,
-                             .sharding = options.sharding};
-  return [=](const TokenSlice& slice) {
+  return [shape, kept = without_head(options)](const TokenSlice& slice) {
     Transformer part = shape;
     part.stream.slice = slice;
     for (BlockForm& form : part.forms) form.stream.slice = slice;
     return build_transformer(part, kept);
   };
+}
+
+std::function<ModelGraph(const Documents&)> packer(const Transformer& shape,
+                                                   const BuildOptions& options) {
+  return [shape, kept = without_head(options)](const Documents& documents) {
+    Transformer packed = shape;
+    packed.stream.documents = documents;
+    for (BlockForm& form : packed.forms) form.stream.documents = documents;
+    return build_transformer(packed, kept);
+  };
+}
+
+/// Returns true if a shorter document makes some kernel of the decoder shorter.
+bool packs(const Transformer& shape) {
+  return shape.patches.image_size == 0 && shape.encoder.empty() &&
+         std::ranges::any_of(shape.forms,
+                             [](const BlockForm& form) { return form.mixer == Mixer::Fused; });
 }
 
 }  // namespace
@@ -106,6 +126,7 @@ ModelGraph build_transformer(const Transformer& shape, const BuildOptions& optio
   if (!stream.slice) {
     attach_heads(shape, options, graph.modules);
     if (!stream.bidirectional && shape.encoder.empty()) graph.slice = slicer(shape, options);
+    if (packs(shape) && stream.documents.empty()) graph.packed = packer(shape, options);
   }
   return graph;
 }

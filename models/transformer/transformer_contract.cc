@@ -35,7 +35,7 @@ std::vector<ContractKey> attention_keys() {
   return {
       {"attention",
        one_of({"materialised", "fused", "retention", "mamba", "mamba2", "gated-delta", "none"}),
-       "materialised",
+       "fused",
        "What lets tokens see each other. `materialised`: stores the score matrix. `fused`: one "
        "kernel that never does (FlashAttention). `retention`: of a retentive network (Sun et al., "
        "arXiv 2307.08621), chunk by chunk, with a state that is handed on. `mamba`, `mamba2`: "

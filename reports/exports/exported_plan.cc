@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "models/model_file.h"
+#include "reports/exports/exports.h"
 
 namespace interlock {
 
@@ -159,6 +160,12 @@ std::optional<int> ExportedPlan::recomputed_layers() const {
                                 ? recompute->find("full_layers")
                                 : nullptr;
   return layers ? std::optional(static_cast<int>(layers->number)) : std::nullopt;
+}
+
+ExportedFile exported(const std::string& program, const Plan& plan) {
+  if (program == "torchtitan") return titan_export(plan);
+  if (program == "deepspeed") return deepspeed_export(plan);
+  return megatron_export(plan);
 }
 
 }  // namespace interlock

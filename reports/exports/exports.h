@@ -29,4 +29,7 @@ ExportedFile titan_export(const Plan& plan);
 /// DeepSpeed's users write in Python.
 ExportedFile deepspeed_export(const Plan& plan);
 
+/// Writes the plan for `program`: "megatron", "torchtitan" or "deepspeed". Throws: Error likewise.
+ExportedFile exported(const std::string& program, const Plan& plan);
+
 }  // namespace interlock

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "reports/kineto/event_parser.h"
 #include "reports/kineto/module_frames.h"
+#include "reports/kineto/repeated_kernels.h"
 #include "reports/result/gzip.h"
 
 namespace interlock {
@@ -199,6 +200,7 @@ KinetoEvents read_kineto(const TextPieces& text, const std::string& file) {
   drop_duplicates(events);
   check_streams(events);
   name_module_frames(events);
+  name_repeated_kernels(events);
   return events;
 }
 

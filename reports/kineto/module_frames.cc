@@ -28,17 +28,6 @@ std::string class_of(const std::string& name) {
   return name.substr(0, name.find_last_not_of("0123456789") + 1);
 }
 
-bool names_its_parts(const KinetoEvents& events) {
-  std::vector<bool> names(events.names.size());
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const auto phase = read_phase_name(events.names[i]);
-    names[i] = phase && phase->phase != Phase::Update;
-  }
-  return std::any_of(events.host.begin(), events.host.end(), [&](const HostEvent& event) {
-    return event.annotation && names[static_cast<std::size_t>(event.name)];
-  });
-}
-
 /// Returns the frames of all threads with their depths.
 std::vector<Frame> frames_of(const KinetoEvents& events) {
   std::vector<std::size_t> order;
@@ -89,6 +78,17 @@ int depth_of_layers(const std::vector<Frame>& frames) {
 }
 
 }  // namespace
+
+bool names_its_parts(const KinetoEvents& events) {
+  std::vector<bool> names(events.names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto phase = read_phase_name(events.names[i]);
+    names[i] = phase && phase->phase != Phase::Update;
+  }
+  return std::any_of(events.host.begin(), events.host.end(), [&](const HostEvent& event) {
+    return event.annotation && names[static_cast<std::size_t>(event.name)];
+  });
+}
 
 void name_module_frames(KinetoEvents& events) {
   if (names_its_parts(events)) return;

@@ -16,6 +16,9 @@
 
 namespace interlock {
 
+/// Returns true if a range of the trace names a forward or a backward.
+bool names_its_parts(const KinetoEvents& events);
+
 /// Names the chosen frames "forward NAME", unless a range of the trace names a forward or a
 /// backward itself. Does nothing to a trace without frames.
 void name_module_frames(KinetoEvents& events);

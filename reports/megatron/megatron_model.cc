@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "models/config_layers.h"
 #include "models/layers/model_contract.h"
 
 namespace interlock {
@@ -29,11 +30,6 @@ constexpr OtherModel kOtherModels[] = {
     {"language-model-checkpoint", "a model of images and text"},
     {"vision-model-type", "a model of images and text"},
     {"img-h", "a model of images and text"},
-    {"encoder-num-layers", "an encoder with a decoder (T5)"},
-    {"decoder-num-layers", "an encoder with a decoder (T5)"},
-    {"hybrid-layer-pattern", "a hybrid of attention and state-space layers (Mamba)"},
-    {"hybrid-override-pattern", "a hybrid of attention and state-space layers (Mamba)"},
-    {"is-hybrid-model", "a hybrid of attention and state-space layers (Mamba)"},
     {"linear-attention-freq", "a model with linear attention"},
     {"experimental-attention-variant", "a model with an attention of its own"},
     {"retro-encoder-layers", "a model that retrieves (RETRO)"},
@@ -43,10 +39,6 @@ constexpr OtherModel kOtherModels[] = {
 
 /// Returns true, with a diagnostic, if the arguments are of a model that is none of ours.
 bool is_other_model(Settings& a) {
-  if (const auto type = a.text("model-type"); type == "mamba" || type == "hybrid") {
-    a.refuse("model-type", *type + " has no counterpart; expected gpt or bert");
-    return true;
-  }
   for (const OtherModel& other : kOtherModels) {
     if (!a.flag(other.name)) continue;
     a.refuse(other.name, std::string("says ") + other.model +
@@ -96,10 +88,16 @@ void add_positions(Settings& a, Json& model) {
   // Latents have rotary positions whatever else is said.
   const bool rotary =
       a.flag("use-rotary-position-embeddings") || known || a.flag("multi-latent-attention");
-  if (kind != "learned_absolute" && kind != "none" && !rotary) {
-    a.refuse("position-embedding-type", "expected learned_absolute, rope, yarn, mrope or none");
+  const bool relative = kind == "relative";
+  if (kind != "learned_absolute" && kind != "none" && !rotary && !relative) {
+    a.refuse("position-embedding-type",
+             "expected learned_absolute, rope, yarn, mrope, relative or none");
   }
   model["positions"] = rotary ? "rotary" : kind == "none" ? "none" : "learned";
+  if (relative) {
+    model["positions"] = "relative";
+    copy_count(a, "relative-attention-num-buckets", model, "position_buckets");
+  }
   if (const auto share = a.number("rotary-percent"); share && rotary && *share != 1)
     model["rotary_share"] = *share;
   const auto positions = a.count("max-position-embeddings");
@@ -216,6 +214,87 @@ void add_experts(Settings& a, Json& model) {
   add_expert_layers(a, model);
 }
 
+/// Returns the letters of a hybrid's layers; nothing if the model is none, or with a diagnostic.
+std::optional<std::string> hybrid_letters(Settings& a) {
+  for (const char* name : {"hybrid-layer-pattern", "hybrid-override-pattern"}) {
+    auto pattern = a.text(name);
+    if (!pattern) continue;
+    if (const std::size_t later = pattern->find('/'); later != pattern->npos) {
+      a.remark(name, "modules of multi-token prediction have the form of the last layer");
+      pattern->resize(later);
+    }
+    const std::size_t wrong = pattern->find_first_not_of("M*-E");
+    if (wrong == pattern->npos && !pattern->empty()) return pattern;
+    a.refuse(name, "expected letters M (Mamba 2), * (attention), - (MLP) and E (experts), got " +
+                       in_quotes(pattern->substr(std::min(wrong, pattern->size()), 1)));
+    return std::nullopt;
+  }
+  const auto type = a.text("model-type");
+  if (a.flag("is-hybrid-model") || type == "mamba" || type == "hybrid") {
+    a.refuse("hybrid-layer-pattern",
+             "missing, and ratios do not say which layer is which; expected "
+             "a letter for each layer, e.g. M-M-M*-");
+  }
+  return std::nullopt;
+}
+
+/// Each layer of a hybrid is a mixer, or a feed-forward. Sizes that nothing says are those of
+/// Megatron-Core: twice the width in heads of 64, states of 128, 8 groups, and
+/// chunks of 128 tokens.
+void add_hybrid(Settings& a, const std::string& letters, Json& model) {
+  const int layers = static_cast<int>(letters.size());
+  if (const auto written = a.count("num-layers"); written && *written != layers) {
+    a.refuse("num-layers", "the pattern of the hybrid has " + std::to_string(layers) +
+                               " letters; expected as many layers, got " +
+                               std::to_string(*written));
+  }
+  const int head = a.count("mamba-head-dim").value_or(64);
+  model["mamba2"] = {
+      {"heads", a.count("mamba-num-heads")
+                    .value_or(2 * model["hidden_size"].get<int>() / std::max(head, 1))},
+      {"head_size", head},
+      {"state_size", a.count("mamba-state-dim").value_or(128)},
+      {"groups", a.count("mamba-num-groups").value_or(8)},
+      {"chunk_size", 128}};
+  Json forms = Json::array();
+  for (std::size_t i = 0; i < letters.size(); ++i) {
+    if (i > 0 && letters[i] == letters[i - 1]) {
+      forms.back()["repeat"] = forms.back().value("repeat", 1) + 1;
+      continue;
+    }
+    const HybridForm form = hybrid_form(letters[i]).value_or(HybridForm());
+    forms.push_back({{"ffn", form.ffn}});
+    if (form.attention) forms.back()["attention"] = form.attention;
+  }
+  model["layer_pattern"] = forms;
+}
+
+/// Returns true for an encoder with a decoder (T5).
+bool reads_source(Settings& a) {
+  return a.text("script").value_or("").ends_with("pretrain_t5.py") || a.flag("decoder-num-layers");
+}
+
+/// Encoder and decoder are alike but for their layers and tokens. Source: Megatron-LM's
+/// pretrain_t5.py; the readout has a bias (T5LMHead, recalled).
+void add_source(Settings& a, Json& model) {
+  if (a.count("pipeline-model-parallel-size").value_or(1) > 1) {
+    a.refuse("pipeline-model-parallel-size",
+             "an encoder with a decoder is cut as its script says; expected 1");
+  }
+  Json encoder;
+  const auto layers = a.count("encoder-num-layers"), tokens = a.count("encoder-seq-length");
+  encoder["layers"] = layers ? *layers : a.required("num-layers");
+  encoder["sequence_length"] = tokens ? *tokens : a.required("seq-length");
+  for (const char* key : {"attention_heads", "head_size", "ffn_hidden_size", "gated_mlp", "norm",
+                          "bias", "dropout", "positions", "position_buckets", "attention"}) {
+    if (model.contains(key)) encoder[key] = model[key];
+  }
+  model["layers"] = a.count("decoder-num-layers").value_or(encoder["layers"].get<int>());
+  model["sequence_length"] = a.required("decoder-seq-length");
+  model["encoder"] = encoder;
+  model["readout_bias"] = true;
+}
+
 /// Encoders that predict hidden tokens. Source: Megatron-LM's pretrain_bert.py.
 void add_bert(Settings& a, Json& model) {
   const bool words = a.text("tokenizer-type").value_or("").starts_with("BertWordPiece");
@@ -241,12 +320,16 @@ int vocabulary(Settings& a, std::optional<int> of_tokenizer) {
 
 Json megatron_model(Settings& a, const std::string& name, std::optional<int> vocab_size) {
   if (is_other_model(a)) return {};
+  const std::optional<std::string> letters = hybrid_letters(a);
+  const bool source = reads_source(a);
   Json model = {{"kind", "transformer"},
                 {"name", name},
-                {"layers", a.required("num-layers")},
+                {"layers", letters  ? static_cast<int>(letters->size())
+                           : source ? 1
+                                    : a.required("num-layers")},
                 {"hidden_size", a.required("hidden-size")},
                 {"attention_heads", a.required("num-attention-heads")},
-                {"sequence_length", a.required("seq-length")}};
+                {"sequence_length", source ? 1 : a.required("seq-length")}};
   model["vocab_size"] = vocabulary(a, vocab_size);
   const bool gated = a.flag("swiglu") || a.flag("quick-geglu");
   const int hidden = model["hidden_size"].get<int>();
@@ -268,6 +351,8 @@ Json megatron_model(Settings& a, const std::string& name, std::optional<int> voc
   add_positions(a, model);
   add_attention(a, model);
   add_experts(a, model);
+  if (letters) add_hybrid(a, *letters, model);
+  if (source) add_source(a, model);
   if (const auto later = a.count("mtp-num-layers"); later && *later > 0) {
     model["multi_token_prediction"] = {{"layers", *later}};
   }

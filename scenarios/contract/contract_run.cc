@@ -227,10 +227,23 @@ std::vector<ContractObject> variation_objects() {
                 {"speeds", list(number(kLeastRelativeSpeed, kMostRelativeSpeed), 1), "all 1",
                  "Speeds of the devices of each pipeline rank, the cluster's devices being 1. A "
                  "balanced partition knows them, and MFU counts the peak of what is there."},
+                {"documents", object("variation.documents"), "one a sample",
+                 "Documents that samples are packed from. Tokens see their own document alone, so "
+                 "that each micro-batch takes attention by its own documents; memory is that of "
+                 "whole samples."},
                 {"seeds", whole(1, kMostSeeds), "20",
-                 "Runs with jitter, under `simulate.seed` and the seeds after it."}}},
+                 "Runs with jitter or documents, under `simulate.seed` and the seeds after it."}}},
       straggler(),
       slow_link(),
+      {.name = "variation.documents",
+       .meaning =
+           "Lengths of documents. A sample is filled with documents that are drawn one after "
+           "the other, and the last one is cut where it ends.",
+       .keys = {{"lengths", either({list(number(1, kMostNumber), 1), text("lengths.txt")}), "",
+                 "Tokens, each length as likely; or a text file with a number a line. Either this "
+                 "or `mean`."},
+                {"mean", number(1, kMostNumber), "", "Mean of a log-normal distribution, tokens."},
+                {"spread", number(0, 10), "1", "Its standard deviation over its mean."}}},
       jitter("variation.jitter", "Random factors on the times of ops.", {"op", "step", "device"},
              "What has one factor: an op; a device in a step; a device all the time."),
       jitter("variation.link_jitter", "Random factors on the times of messages and collectives.",

@@ -331,7 +331,7 @@ Question load_question(const JsonValue& value, Diagnostics& diagnostics) {
   }
   if (!diagnostics.empty()) return question;
   CHECK(stages && sections.graph && sections.cluster, "a scenario without mistakes is complete");
-  question.graph = std::move(*sections.graph);
+  question.graph = with_documents(*std::move(sections.graph), question, document, diagnostics);
   if (question.sharding.expert > 1) question.token_sms = sections.parallel->token_sms;
   question.model_name = question.graph.name;
   question.model_text = std::make_shared<const ModelText>(text_of(sections));

@@ -1,8 +1,11 @@
 // Reads "variation": stragglers, jitter, slow links and devices of several speeds; fits it.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <charconv>
+#include <sstream>
 #include <string>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "scenarios/contract/contract.h"
 #include "scenarios/load/loader.h"
@@ -12,6 +15,7 @@ namespace interlock {
 namespace {
 
 constexpr double kMostSpread = 1e6;  // a message of its own says what a distribution can have
+constexpr std::size_t kLargestLengths = std::size_t{64} << 20;  // bytes of a file
 
 double read_slowdown(Section& section) {
   section.require("slowdown", "how many times longer, e.g. 1.5");
@@ -81,6 +85,56 @@ Jitter read_jitter(std::string_view path, const JsonNode& node, Diagnostics& dia
   return jitter;
 }
 
+/// Returns the lengths of a file, a number a line.
+std::vector<double> read_lengths_file(const std::string& path) {
+  refuse_pipe(path);
+  std::istringstream lines(read_file(path, kLargestLengths));
+  std::vector<double> lengths;
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    if (line.ends_with('\r')) line.pop_back();
+    if (line.empty()) continue;
+    int length = 0;
+    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), length);
+    if (error != std::errc() || end != line.data() + line.size() || length < 1) {
+      throw Error(path + ":" + std::to_string(number) +
+                  ": expected a whole number of tokens from 1, got " + in_quotes(line));
+    }
+    lengths.push_back(length);
+  }
+  if (lengths.empty()) throw Error(path + ": no lengths; expected a number of tokens a line");
+  return lengths;
+}
+
+DocumentLengths read_documents(const JsonNode& node, Diagnostics& diagnostics) {
+  DocumentLengths documents;
+  Section section(contract_object("variation.documents"), node, diagnostics);
+  const auto lengths = section.get("lengths"), mean = section.get("mean");
+  if (lengths.has_value() == mean.has_value() && node.value->kind == JsonValue::Kind::Object) {
+    report(diagnostics, node,
+           "expected how long documents are: \"lengths\", a list or a file, or the \"mean\" of a "
+           "log-normal distribution");
+  }
+  if (lengths && lengths->value->kind == JsonValue::Kind::String) {
+    try {
+      documents.known = read_lengths_file(resolved_path(*lengths->value));
+    } catch (const Error& error) {
+      report(diagnostics, *lengths, error.what());
+    }
+  } else if (lengths) {
+    for (const JsonNode& item : section.items_at("lengths", *lengths, "wrong lengths", "numbers")) {
+      documents.known.push_back(section.number_at("lengths", item).value_or(1));
+    }
+  }
+  documents.mean = section.written_number("mean").value_or(1);
+  documents.spread = section.number("spread");
+  if (const auto spread = section.get("spread"); spread && lengths) {
+    report(diagnostics, *spread, "lengths are given; expected it with \"mean\"");
+  }
+  section.finish();
+  return documents;
+}
+
 template <class Item, class Read>
 std::vector<Item> read_list(const JsonNode& node, const char* expected, Diagnostics& diagnostics,
                             const Read& read) {
@@ -121,11 +175,13 @@ std::optional<VariationConditions> read_variation(const std::optional<JsonNode>&
         *list, "[1, 1, 0.5, 1]", diagnostics,
         [&](const JsonNode& item) { return section.number_at("speeds", item).value_or(1); });
   }
+  const auto documents = section.get("documents");
+  if (documents) variation.documents = read_documents(*documents, diagnostics);
   variation.seeds = section.count("seeds");
-  if (const auto seeds = section.get("seeds"); seeds && !jitter && !link_jitter) {
+  if (const auto seeds = section.get("seeds"); seeds && !jitter && !link_jitter && !documents) {
     report(diagnostics, *seeds,
-           "nothing varies at random, so all seeds are alike; expected \"jitter\" or "
-           "\"link_jitter\" beside it");
+           "nothing varies at random, so all seeds are alike; expected \"jitter\", "
+           "\"link_jitter\" or \"documents\" beside it");
   }
   section.finish();
   return mistakes.none() ? std::optional(variation) : std::nullopt;
@@ -171,7 +227,7 @@ void check_single_devices(const ParallelKeys& parallel, const VariationCondition
   if (!several || !(variation.random() || single)) return;
   report(diagnostics, node,
          "under \"stage_layouts\" the devices of a rank are simulated as one; expected no jitter, "
-         "and stragglers that are a \"rank\"");
+         "no documents, and stragglers that are a \"rank\"");
 }
 
 }  // namespace
@@ -204,6 +260,27 @@ void check_variation(const Question& question, const ParallelKeys& parallel,
                std::to_string(question.ranks) + " pipeline ranks");
   }
   check_single_devices(parallel, variation, node, diagnostics);
+}
+
+ModelGraph with_documents(ModelGraph graph, const Question& question, const JsonNode& document,
+                          Diagnostics& diagnostics) {
+  if (!question.variation || !question.variation->documents) return graph;
+  const JsonNode node = document.child("variation").child("documents");
+  if (!graph.packed) {
+    report(diagnostics, node,
+           "no kernel of the model takes less for short documents; expected a model of text with "
+           "\"attention\": \"fused\"");
+  } else if (question.slices) {
+    report(diagnostics, node, "token slices are of whole samples; expected a schedule without");
+  } else {
+    return packed_graph(graph, draws_of(question, graph).mean(question.seed));
+  }
+  return graph;
+}
+
+DocumentDraws draws_of(const Question& question, const ModelGraph& graph) {
+  return {*question.variation->documents, static_cast<int>(*graph.tokens_per_sample),
+          static_cast<int>(*graph.samples_per_micro_batch)};
 }
 
 Cluster with_slow_links(Cluster cluster, const std::optional<VariationConditions>& variation) {

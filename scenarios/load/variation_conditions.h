@@ -8,6 +8,7 @@
 #include "base/json/json.h"
 #include "hardware/networks/cluster.h"
 #include "sim/lower/slow_devices.h"
+#include "sim/plan/packing.h"
 #include "sim/program/variation.h"
 
 namespace interlock {
@@ -34,8 +35,10 @@ struct VariationConditions {
   Jitter jitter, link_jitter;
   std::vector<SlowWay> slow_links;
   std::vector<double> speeds;  // by pipeline rank, of the cluster's device; empty: all 1
+  std::optional<DocumentLengths> documents;  // that samples are packed from; nothing: one each
   int seeds = 20;
-  bool random() const { return jitter.spread > 0 || link_jitter.spread > 0; }
+  bool jitters() const { return jitter.spread > 0 || link_jitter.spread > 0; }
+  bool random() const { return jitters() || documents; }
   /// Returns whether steps differ, so that there is no steady state.
   bool varies() const;
   /// Returns what is slow all the time: stragglers, and ranks of other speeds.
@@ -49,6 +52,12 @@ std::optional<VariationConditions> read_variation(const std::optional<JsonNode>&
 void check_variation(const Question& question, const ParallelKeys& parallel,
                      const std::optional<Cluster>& cluster, const JsonNode& document,
                      Diagnostics& diagnostics);
+/// Returns `graph` for samples of as many documents as they have on average. Reports a model that
+/// takes them as one. REQUIRES: it has tokens.
+ModelGraph with_documents(ModelGraph graph, const Question& question, const JsonNode& document,
+                          Diagnostics& diagnostics);
+/// Returns the draws of the documents of `question`. REQUIRES: it has some; its graph is known.
+DocumentDraws draws_of(const Question& question, const ModelGraph& graph);
 /// Returns `cluster` with the slow links of `variation`.
 Cluster with_slow_links(Cluster cluster, const std::optional<VariationConditions>& variation);
 

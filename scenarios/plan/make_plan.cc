@@ -46,8 +46,12 @@ std::string variation_folding_problem(const Plan& plan, const Unfolded& unfolded
   const Question& question = plan.question;
   if (!question.variation) return "";
   const VariationConditions& variation = *question.variation;
-  if (variation.random() && folded_ranks(question.mesh, unfolded).size() > 1) {
+  if (variation.jitters() && folded_ranks(question.mesh, unfolded).size() > 1) {
     return "jitter makes equal devices differ";
+  }
+  if (variation.documents && question.mesh.degree(Dimension::Data) > 1 &&
+      !unfolded[static_cast<std::size_t>(Dimension::Data)]) {
+    return "replicas read documents of their own";
   }
   std::string problem = slow_folding_problem(variation.always_slow(), question.mesh, unfolded);
   for (const Straggler& straggler : variation.stragglers) {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "scenarios/plan/lower_plan.h"
+#include "scenarios/plan/packed_steps.h"
 
 namespace interlock {
 namespace {
@@ -142,8 +143,9 @@ MeasuredPlan measure_training(const Plan& plan, Keep keep) {
     const Measurement steady = measure_steady(plan, inputs, Keep::Nothing);
     const VariationConditions& variation = *plan.question.variation;
     const VariedSteps steps = {variation_of(plan), variation.random() ? variation.seeds : 1};
-    VariedMeasurement varied = measure_varied(programs_of(plan, inputs), steps,
-                                              measure_inputs(plan), steady, keep == Keep::Log);
+    VariedMeasurement varied =
+        measure_varied(packed_programs(plan, programs_of(plan, inputs)), steps,
+                       measure_inputs(plan), steady, keep == Keep::Log);
     measured = {std::move(varied.measurement), varied.outcome};
   }
   add_host_memory(plan, measured.measurement.metrics);

@@ -20,8 +20,7 @@ constexpr double kLookSlack = 1e-6;
 constexpr double kRounding = 1e-9;
 constexpr int kLeastTurns = 1;  // of the steady loop, in a shortened step
 
-PlanValues values_of(const Plan& plan, const Metrics& metrics, Bytes memory) {
-  const Economics economics = economics_of(plan, metrics);
+PlanValues values_of(const Economics& economics, const Metrics& metrics, Bytes memory) {
   PlanValues values{};
   const auto at = [&](Aim aim) -> double& { return values[static_cast<std::size_t>(aim)]; };
   at(Aim::Time) = metrics.step_time.value();
@@ -44,15 +43,17 @@ void price(const Plan& plan, PlanEstimate& estimate) {
   metrics.step_time = Seconds(estimate.step_time);
   metrics.busy = estimate.busy;
   metrics.links = {{.name = "", .utilisation = estimate.working_links}};
-  estimate.values = values_of(plan, metrics, Bytes(estimate.peak_memory));
+  const Economics economics = economics_of(plan, metrics, Watts(estimate.working_power));
+  estimate.values = values_of(economics, metrics, Bytes(estimate.peak_memory));
   estimate.memory_share = share_of(estimate.fullest_memory, estimate.memory_capacity);
-  if (const auto power = economics_of(plan, metrics).power) estimate.power = power->value();
+  if (economics.power) estimate.power = economics.power->value();
 }
 
 PlanEstimate estimate_of(const Plan& plan, const StepEstimate& step) {
   const Metrics& metrics = step.metrics;
   PlanEstimate estimate = {.step_time = step.time.value(),
                            .busy = step.busy,
+                           .working_power = working_power(plan, metrics).value(),
                            .peak_memory = step.memory.value(),
                            .fullest_memory = step.fullest.value(),
                            .memory_capacity = step.memory_capacity.value(),
@@ -76,6 +77,7 @@ PlanEstimate estimate_of(const Plan& plan, const StepEstimate& step) {
 PlanEstimate stretched(const Plan& plan, PlanEstimate estimate, double ratio) {
   estimate.step_time *= ratio;
   estimate.busy /= ratio;
+  estimate.working_power /= ratio;
   estimate.working_links /= ratio;
   estimate.mfu /= ratio;
   estimate.flops_per_s /= ratio;
@@ -134,7 +136,7 @@ PlanEstimate estimate_by_bound(const Plan& plan, const StepEstimate& bound) {
   Metrics metrics;
   metrics.step_time = bound.time * (1 - kRounding);
   metrics.busy = bound.busy;
-  return {.values = values_of(plan, metrics, bound.memory * (1 - kRounding)),
+  return {.values = values_of(economics_of(plan, metrics), metrics, bound.memory * (1 - kRounding)),
           .memory_capacity = bound.memory_capacity.value(),
           .memory_share =
               share_of(bound.fullest.value(), bound.memory_capacity.value()) * (1 - kRounding)};

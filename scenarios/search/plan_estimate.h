@@ -21,6 +21,7 @@ struct PlanEstimate {
   double power = 0;                      // watts, of all devices; 0: unknown
   double step_time = 0;                  // seconds
   double busy = 0;                       // share of the time, a mean over devices
+  double working_power = 0;              // watts that kernels add to a waiting device's, a mean
   double working_links = 0;              // links, each by the share of the time in which it works
   double peak_memory = 0;                // bytes, of the device that takes most
   std::array<double, kTimeUses> time{};  // shares of a step of the busiest device

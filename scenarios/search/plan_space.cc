@@ -100,11 +100,6 @@ void require_known(const SearchRequest& request, const Cluster& cluster, const s
   };
   const bool money = request.aim == Aim::Cost || request.limits.cost;
   const bool energy = request.aim == Aim::Energy || request.limits.power;
-  if (energy && is_mixed(cluster)) {
-    throw Error(file +
-                ": /search: the energy of plans is not searched for on machines that "
-                "differ; expected another \"minimize\", and no limit of power");
-  }
   const auto all = [&](const auto& known) {
     return std::all_of(cluster.machines.begin(), cluster.machines.end(), known);
   };

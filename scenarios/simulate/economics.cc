@@ -55,25 +55,15 @@ Watts waiting_power(const Question& question, double devices) {
   return power * question.cluster.machines.front().power.pue;
 }
 
-/// Returns the power of a device, a mean over the step and over all devices: each simulated one
-/// stands for as many others. Nothing if a power is unknown, or which device was how busy.
-std::optional<Watts> mean_power(const Plan& plan, const Metrics& metrics) {
-  const Question& question = plan.question;
-  if (!powers_known(question)) return std::nullopt;
-  const auto power_of = [](const Machine& machine, double busy) {
-    const DevicePower& power = *machine.device.power;
-    return power.busy * busy + power.idle * (1 - busy);
-  };
+/// Returns the power of a device, a mean over the step and over all devices, of which `working` is
+/// what kernels add to idling.
+Watts mean_power(const Question& question, const Metrics& metrics, Watts working) {
   if (!is_mixed(question.cluster)) {
-    return power_of(question.cluster.machines.front(), metrics.busy);
+    const DevicePower& power = *question.cluster.machines.front().device.power;
+    return power.busy * metrics.busy + power.idle * (1 - metrics.busy);
   }
-  if (metrics.devices.empty()) return std::nullopt;
-  const std::vector<int> numbers = device_numbers(plan);
-  Watts sum(0);
-  for (const DeviceMetrics& device : metrics.devices) {
-    sum += power_of(machine_of(question.cluster, numbers.at(device.rank)), device.busy);
-  }
-  return sum / static_cast<double>(metrics.devices.size());
+  const auto idle = [](const Machine& machine) { return machine.device.power->idle.value(); };
+  return Watts(mean_over_devices(question, idle)) + working;
 }
 
 /// Counts links, each by the share of the time in which it works.
@@ -83,8 +73,8 @@ double working_links(const Metrics& metrics) {
   return links;
 }
 
-void add_energy(const Plan& plan, const Metrics& metrics, Economics& economics) {
-  const Question& question = plan.question;
+void add_energy(const Question& question, const Metrics& metrics, Watts working,
+                Economics& economics) {
   const MachinePower& around = question.cluster.machines.front().power;  // alike, but for nodes
   const Seconds step = metrics.step_time;
   if (around.link) {
@@ -96,9 +86,8 @@ void add_energy(const Plan& plan, const Metrics& metrics, Economics& economics) 
     const double nodes = economics.devices / devices_of_node(question);
     economics.node_energy = node_power(question) * step * nodes;
   }
-  const std::optional<Watts> mean = mean_power(plan, metrics);
-  if (!mean) return;
-  economics.device_energy = *mean * step * economics.devices;
+  if (!powers_known(question)) return;
+  economics.device_energy = mean_power(question, metrics, working) * step * economics.devices;
   economics.energy =
       (economics.device_energy + economics.link_energy + economics.node_energy) * around.pue;
   if (step > Seconds(0)) economics.power = *economics.energy / step;
@@ -148,10 +137,11 @@ std::optional<double> steps_wanted(const Plan& plan) {
                   {measured.samples_per_step, measured.tokens_per_step});
 }
 
-Economics economics_with(const Plan& plan, const Metrics& metrics, const RunResult* run) {
+Economics economics_with(const Plan& plan, const Metrics& metrics, Watts working,
+                         const RunResult* run) {
   const Question& question = plan.question;
   Economics economics{.devices = question.mesh.devices()};
-  add_energy(plan, metrics, economics);
+  add_energy(question, metrics, working, economics);
   economics.cost = cost_of(question, economics.devices, metrics.step_time);
   if (const auto steps = steps_wanted(plan)) {
     economics.training = run != nullptr
@@ -172,12 +162,39 @@ std::optional<HourlyPrice> device_hour(const Question& question) {
                      question.cluster.machines.front().price->currency};
 }
 
+Watts working_power(const Plan& plan, const Metrics& metrics) {
+  const Question& question = plan.question;
+  if (!powers_known(question)) return Watts(0);
+  const auto working = [&](int device) {
+    const DevicePower& power = *machine_of(question.cluster, device).device.power;
+    return power.busy - power.idle;
+  };
+  if (metrics.devices.empty()) {
+    Watts least = working(0);
+    for (int device = 1; device < question.mesh.devices(); ++device) {
+      least = std::min(least, working(device));
+    }
+    return least * metrics.busy;
+  }
+  const std::vector<int> numbers = device_numbers(plan);
+  Watts sum(0);
+  for (const DeviceMetrics& device : metrics.devices) {
+    sum += working(numbers.at(device.rank)) * device.busy;
+  }
+  return sum / static_cast<double>(metrics.devices.size());
+}
+
+Economics economics_of(const Plan& plan, const Metrics& metrics, Watts working) {
+  return economics_with(plan, metrics, working, nullptr);
+}
+
 Economics economics_of(const Plan& plan, const Metrics& metrics) {
-  return economics_with(plan, metrics, nullptr);
+  return economics_of(plan, metrics, working_power(plan, metrics));
 }
 
 Economics economics_of(const ScenarioResult& result) {
-  return economics_with(result.plan, result.measurement.metrics,
+  const Metrics& metrics = result.measurement.metrics;
+  return economics_with(result.plan, metrics, working_power(result.plan, metrics),
                         result.run ? &*result.run : nullptr);
 }
 

@@ -43,7 +43,13 @@ inline double device_hours(double devices, Seconds time) { return devices * time
 /// of one is unknown.
 std::optional<HourlyPrice> device_hour(const Question& question);
 
-/// Prices the steps of a goal without failures: those of a "run" need its result.
+/// Returns what kernels add to the power of a device that waits, a mean over the step and over all
+/// devices: each simulated one stands for as many others. Where `metrics` do not say which device
+/// is how busy, that is the least that it can be.
+Watts working_power(const Plan& plan, const Metrics& metrics);
+/// Prices the steps of a goal without failures: those of a "run" need its result. `working`: that
+/// power, which only clusters of several machines are asked for.
+Economics economics_of(const Plan& plan, const Metrics& metrics, Watts working);
 Economics economics_of(const Plan& plan, const Metrics& metrics);
 /// Prices a result; under a "run", with the time that its failures and checkpoints cost.
 Economics economics_of(const ScenarioResult& result);

@@ -42,7 +42,7 @@ std::uint64_t part_of_run(const Program& program, JitterScope scope, int micro_b
 
 VariedTimes::VariedTimes(const Program& program)
     : program_(program),
-      ops_vary_(program.variation.of_compute()),
+      ops_vary_(program.variation.of_compute() || program.packed),
       transfers_vary_(program.variation.of_transfers()) {
   durations_.reserve(program.ops.size());
   for (const OpInfo& op : program.ops) durations_.push_back(in_ticks(program, op.duration));
@@ -58,7 +58,38 @@ VariedTimes::VariedTimes(const Program& program)
                                           number(op.loss), number(op.replay ? 1 : 0)})
                                  : mixed({kRank, number(rank)}),
                            rank, in_ticks(program, op.communication)});
+    if (!program.packed) continue;
+    const int replica = op.stage / (program.stages / program.replicas);
+    identities_.back().group = program.packed->group_of_replica[replica];
   }
+  if (program.packed) place_packed();
+}
+
+void VariedTimes::place_packed() {
+  const PackedTimes& packed = *program_.packed;
+  const std::vector<double>& work = packed.work;
+  const int groups =
+      1 + *std::max_element(packed.group_of_replica.begin(), packed.group_of_replica.end());
+  places_.resize(groups);
+  for (int group = 0; group < groups; ++group) {
+    for (int number = 0; number < program_.micro_batches * program_.steps; ++number) {
+      const double own = packed.work_of(program_.variation.seed, group, number);
+      const auto above = std::upper_bound(work.begin() + 1, work.end() - 1, own);
+      const auto below = above - 1;
+      places_[group].push_back(
+          {static_cast<std::uint32_t>(below - work.begin()), (own - *below) / (*above - *below)});
+    }
+  }
+}
+
+/// Returns the ticks of an op between the cases that its micro-batch lies between; beyond the last
+/// one they grow on.
+double VariedTimes::packed_op(int index, int micro_batch) const {
+  if (!program_.packed) return durations_[index];
+  const PackedPlace& place = places_[identities_[index].group][micro_batch];
+  const auto& cases = program_.packed->durations;
+  const double below = cases[place.below][index], above = cases[place.below + 1][index];
+  return in_ticks(program_, Seconds(std::max(0.0, below + place.share * (above - below))));
 }
 
 /// Pieces of an op, between its exchanges, have one factor. What an op waits for inside does not
@@ -76,7 +107,7 @@ double VariedTimes::varied_op(int index, int micro_batch) const {
   for (const SlowSteps& slow : variation.slow) {
     if (slow.rank == op.rank && slow.first <= step && step < slow.end) factor *= slow.slowdown;
   }
-  return op.waiting + scaled(durations_[index] - op.waiting, factor);
+  return op.waiting + scaled(packed_op(index, micro_batch) - op.waiting, factor);
 }
 
 double VariedTimes::measured_op(int index, int micro_batch) const {

@@ -43,11 +43,19 @@ class VariedTimes {
     std::uint64_t key = 0;
     int rank = 0;
     double waiting = 0;  // ticks of its duration in which no kernel runs
+    int group = 0;       // of replicas that read the same documents
+  };
+  /// A micro-batch between two cases of PackedTimes.
+  struct PackedPlace {
+    std::uint32_t below = 0;
+    double share = 0;  // of the case above it
   };
 
   // Apart from the loops of engines, which they would make larger.
   [[gnu::cold, gnu::noinline]] double varied_op(int index, int micro_batch) const;
   double measured_op(int index, int micro_batch) const;
+  double packed_op(int index, int micro_batch) const;
+  void place_packed();
   [[gnu::cold, gnu::noinline]] Message varied_message(int channel, int micro_batch,
                                                       Message planned) const;
   double message_factor(int channel, int micro_batch) const;
@@ -56,8 +64,9 @@ class VariedTimes {
 
   const Program& program_;
   bool ops_vary_, transfers_vary_;
-  std::vector<double> durations_;       // by op
-  std::vector<OpIdentity> identities_;  // by op, where ops vary
+  std::vector<double> durations_;                 // by op
+  std::vector<OpIdentity> identities_;            // by op, where ops vary
+  std::vector<std::vector<PackedPlace>> places_;  // (groups, micro-batches)
 };
 
 /// `ticks` times a factor, in whole ticks.

@@ -22,6 +22,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -100,7 +101,8 @@ struct Program {
   double ticks_per_second = 1;  // every duration is a whole number of ticks
   double memory_held = 1;       // bytes that a device's allocator holds for each that is allocated
   Variation variation;          // of durations, in engines
-  std::vector<Interference> interference;  // by rank; empty: nothing slows kernels down
+  std::shared_ptr<const PackedTimes> packed;  // nothing: equal micro-batches take equal times
+  std::vector<Interference> interference;     // by rank; empty: nothing slows kernels down
   std::vector<Instruction> instructions;
   std::vector<Segment> segments;
   std::vector<Stream> streams;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -39,6 +40,17 @@ struct SlowSteps {
 /// Measured durations of ops, in place of a program's own.
 struct MeasuredTimes {
   std::vector<std::vector<double>> ops;  // seconds, by op and micro-batch; below 0: as planned
+};
+
+/// Durations of ops by what the documents of a micro-batch let its tokens see. Example: work {1,
+/// 4}, durations {{2, 7}, {2, 10}}: op 0 always takes 2 s, op 1 takes 8 s for a micro-batch of
+/// work 2.
+struct PackedTimes {
+  std::vector<double> work;                    // (cases): pairs of tokens of a sample, ascending
+  std::vector<std::vector<double>> durations;  // (cases, ops): seconds
+  std::vector<int> group_of_replica;           // replicas of one group read the same documents
+  /// Returns the pairs of a micro-batch, counted through the run, of a group.
+  std::function<double(std::uint64_t seed, int group, int micro_batch)> work_of;
 };
 
 struct Variation {

@@ -56,6 +56,23 @@ TEST_CASE("the best plan runs as it was found, from its file and by its settings
   CHECK(at(simulated(folder, arguments), "step_time_s").number == step);
 }
 
+TEST_CASE("the best plan is written for a program as export writes it, and runs as it was found") {
+  const Folder folder;
+  folder.file("space.json", kSpace);
+  const auto run = [&](const std::vector<std::string>& arguments) {
+    const Outcome outcome = run_program(arguments, folder.path());
+    REQUIRE_MESSAGE(outcome.exit_code == 0, outcome.err);
+  };
+  run({"search", "space.json", "--out", "best.json", "--quiet"});
+  run({"search", "space.json", "--to", "megatron", "--out", "found.sh", "--quiet"});
+  run({"export", "best.json", "--to", "megatron", "--out", "exported.sh", "--quiet"});
+  CHECK(read_file(folder.path("found.sh")) == read_file(folder.path("exported.sh")));
+  run({"import", "megatron", "found.sh", "--cluster", "dgx-a100-40g", "--devices", "4",
+       "--framework", "none", "--out", "again.json", "--quiet"});
+  CHECK(at(simulated(folder, {"again.json", "--set", "training.steps=2"}), "step_time_s").number ==
+        at(simulated(folder, {"best.json"}), "step_time_s").number);
+}
+
 TEST_CASE("a search shows what it was asked for, and no progress where no terminal is") {
   const Folder folder;
   folder.file("space.json", kSpace);
@@ -82,6 +99,7 @@ TEST_CASE("mistakes end a search in a sentence, with nothing written") {
     CHECK(folder.files() == std::vector<std::string>{"space.json"});
   };
   refused({"--set", "search.limits.memory=1 MB", "--out", "best.json"}, "no plan is within");
+  refused({"--to", "megatron"}, "expected --out FILE");
   refused({"--set", "search.minimize=speed"}, "/search/minimize");
   refused({"--set", "search.tensor=[0]"}, "/search/tensor");
   refused({"--set", "search.limits.memory=3"}, "/search/limits/memory");

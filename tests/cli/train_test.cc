@@ -152,7 +152,8 @@ TEST_CASE("a language model needs a file, of bytes that it knows") {
   folder.file("text.txt", "to be or not to be, that is the question");
   folder.file("lm.json", R"({
     "name": "lm",
-    "model": {"kind": "transformer", "layers": 2, "hidden_size": 16, "attention_heads": 2,
+    "model": {"kind": "transformer", "layers": 2, "hidden_size": 16,
+        "attention": "materialised", "attention_heads": 2,
       "ffn_hidden_size": 64, "vocab_size": 256, "sequence_length": 8, "tied_embeddings": false},
     "cluster": {"kind": "uniform", "devices": 2, "link": {"bandwidth": "1 GB/s"},
       "device": {"memory": "1 GB", "memory_bandwidth": "10 GB/s", "peak": {"fp32": "10 GFLOP/s"}}},

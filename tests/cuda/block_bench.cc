@@ -35,7 +35,8 @@ struct BlockSize {
 /// The layers of one block.
 std::vector<Layer> block_of(const BlockSize& size) {
   const std::string text = R"({"kind": "transformer", "layers": 1, "hidden_size": )" +
-                           std::to_string(size.hidden) + R"(, "attention_heads": )" +
+                           std::to_string(size.hidden) +
+                           R"(, "attention": "materialised", "attention_heads": )" +
                            std::to_string(std::max(1, size.hidden / kHead)) +
                            R"(, "vocab_size": 256, "tied_embeddings": false, "sequence_length": )" +
                            std::to_string(size.sequence) + "}";

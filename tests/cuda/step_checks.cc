@@ -202,7 +202,8 @@ std::vector<Layer> layers_of(const std::string& model, int samples, std::size_t 
 
 TEST_CASE("stages of every kind of model: output, both backwards and weight gradients") {
   const std::string words =
-      R"({"kind": "transformer", "layers": 2, "hidden_size": 48, "attention_heads": 3,
+      R"({"kind": "transformer", "layers": 2, "hidden_size": 48,
+        "attention": "materialised", "attention_heads": 3,
           "vocab_size": 37, "sequence_length": 20, "tied_embeddings": false})";
   const auto both = [](const Trial& trial, std::uint64_t seed) {
     for (const Element element : {Element::Fp32, Element::Bf16}) compare(trial, seed, element);

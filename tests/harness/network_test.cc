@@ -135,13 +135,16 @@ TEST_CASE("layers of MLPs have the parameters, outputs and stash of their module
 TEST_CASE("layers of transformers have the parameters, outputs and stash of their modules") {
   std::vector<std::string> heads = kHeads;
   heads.emplace_back(R"("lm")");
-  check_with_heads(R"({"kind": "transformer", "layers": 2, "hidden_size": 8, "attention_heads": 2,
+  check_with_heads(R"({"kind": "transformer", "layers": 2, "hidden_size": 8,
+        "attention": "materialised", "attention_heads": 2,
                        "vocab_size": 13, "sequence_length": 6, "tied_embeddings": false)",
                    heads);
-  check_in_all(R"({"kind": "transformer", "layers": 1, "hidden_size": 12, "attention_heads": 3,
+  check_in_all(R"({"kind": "transformer", "layers": 1, "hidden_size": 12,
+        "attention": "materialised", "attention_heads": 3,
                    "vocab_size": 5, "sequence_length": 4, "tied_embeddings": false, "bias": false,
                    "ffn_hidden_size": 7, "positions": "none"})");
-  check_in_all(R"({"kind": "transformer", "layers": 1, "hidden_size": 4, "attention_heads": 1,
+  check_in_all(R"({"kind": "transformer", "layers": 1, "hidden_size": 4,
+        "attention": "materialised", "attention_heads": 1,
                    "vocab_size": 5, "sequence_length": 4, "tied_embeddings": false,
                    "max_positions": 9})");
 }
@@ -216,9 +219,9 @@ void check_refused(const std::string& model, const std::string& expected) {
 TEST_CASE("what has no kernels is refused with what to write instead") {
   const std::string gpt = R"({"kind": "transformer", "layers": 1, "hidden_size": 8,
     "attention_heads": 4, "vocab_size": 5, "sequence_length": 4, )";
-  check_refused(gpt + R"("bias": true})", R"("tied_embeddings": false)");
-  const std::string untied = gpt + R"("tied_embeddings": false, )";
-  check_refused(untied + R"("attention": "fused"})", R"("attention": "materialised")");
+  check_refused(gpt + R"("attention": "materialised"})", R"("tied_embeddings": false)");
+  check_refused(gpt + R"("tied_embeddings": false})", R"("attention": "materialised")");
+  const std::string untied = gpt + R"("tied_embeddings": false, "attention": "materialised", )";
   check_refused(untied + R"("kv_heads": 2})", R"("kv_heads")");
   check_refused(untied + R"("dropout": 0.1})", R"("dropout": 0)");
   check_refused(untied + R"("experts": 2})", R"(no "experts")");

@@ -26,8 +26,9 @@ std::string random_transformer(Picker& pick) {
   const int heads = pick.up_to(3), hidden = heads * pick.up_to(12);
   return R"({"kind": "transformer", "layers": 3, "tied_embeddings": false, "hidden_size": )" +
          text_of(hidden) + R"(, "ffn_hidden_size": )" + text_of(pick.up_to(5 * hidden)) +
-         R"(, "attention_heads": )" + text_of(heads) + R"(, "vocab_size": )" +
-         text_of(1 + pick.up_to(12)) + R"(, "sequence_length": )" + text_of(pick.up_to(9)) + "}";
+         R"(, "attention": "materialised", "attention_heads": )" + text_of(heads) +
+         R"(, "vocab_size": )" + text_of(1 + pick.up_to(12)) + R"(, "sequence_length": )" +
+         text_of(pick.up_to(9)) + "}";
 }
 
 std::string random_residual_mlp(Picker& pick) {

@@ -27,7 +27,8 @@ TrainingText text_of(const RecomputeTrial& trial, const std::string& recompute) 
 }
 
 const std::string kDeep =
-    R"({"kind": "transformer", "layers": 6, "hidden_size": 8, "attention_heads": 2,
+    R"({"kind": "transformer", "layers": 6, "hidden_size": 8,
+        "attention": "materialised", "attention_heads": 2,
         "vocab_size": 11, "sequence_length": 5, "tied_embeddings": false})";
 
 /// Models, in stages of one block or several, under everything that tells when a stage goes back.

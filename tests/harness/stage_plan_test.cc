@@ -255,7 +255,8 @@ TEST_CASE("gradients of every stage of an MLP are its slopes") {
 
 TEST_CASE("gradients of every stage of a transformer are its slopes") {
   const std::string model = R"({"kind": "transformer", "layers": 2, "hidden_size": 6,
-    "attention_heads": 2, "vocab_size": 5, "sequence_length": 4, "tied_embeddings": false)";
+    "attention": "materialised", "attention_heads": 2,
+    "vocab_size": 5, "sequence_length": 4, "tied_embeddings": false)";
   check_all_stages(model + "}", 2);
   check_all_stages(model + R"(, "bias": false, "positions": "none", "head": "linear"})", 1);
 }
@@ -320,7 +321,8 @@ TEST_CASE("plans keep what models say, to the byte, and find room in their works
     check_bytes(R"({"kind": "residual-mlp", "input_size": 5, "layers": 2, "hidden_size": 6,
                     "classes": 3, "reversible": true})",
                 samples);
-    check_bytes(R"({"kind": "transformer", "layers": 2, "hidden_size": 8, "attention_heads": 2,
+    check_bytes(R"({"kind": "transformer", "layers": 2, "hidden_size": 8,
+        "attention": "materialised", "attention_heads": 2,
                     "vocab_size": 13, "sequence_length": 6, "tied_embeddings": false})",
                 samples);
     check_bytes(R"({"kind": "resnet", "block": "basic", "blocks": [2, 2], "image_size": 8,

@@ -12,8 +12,10 @@ const std::string kSmall = R"({"kind": "transformer", "layers": 2, "hidden_size"
 constexpr double kBatch = 3, kTokens = 12;
 
 const std::vector<std::string> kForms = {
-    "}", R"(, "attention": "fused"})", R"(, "attention_flops": "causal", "dropout": 0.1})",
-    R"(, "positions": "rotary", "gated_mlp": true, "norm": "rmsnorm", "bias": false})"};
+    R"(, "attention": "materialised"})", R"(, "attention": "fused"})",
+    R"(, "attention": "materialised", "attention_flops": "causal", "dropout": 0.1})",
+    R"(, "attention": "materialised", "positions": "rotary", "gated_mlp": true, "norm": "rmsnorm",
+       "bias": false})"};
 const std::vector<std::vector<int>> kSlicings = {{12}, {6, 6}, {5, 4, 2, 1}, {1, 11}};
 
 BuildOptions options(Recompute recompute = Recompute::None) {
@@ -73,7 +75,8 @@ TEST_CASE("the slices of a sequence count its flops, module by module and exactl
 }
 
 TEST_CASE("slices that store their scores execute l rows of c + l columns of them") {
-  const ModelGraph whole = built(kSmall + R"(, "attention_flops": "causal"})", options());
+  const ModelGraph whole =
+      built(kSmall + R"(, "attention": "materialised", "attention_flops": "causal"})", options());
   for (const std::vector<int>& lengths : kSlicings) {
     Flops forward, backward;
     for (const ModelGraph& slice : slices_of(whole, lengths)) {

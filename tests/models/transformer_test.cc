@@ -6,9 +6,10 @@
 namespace interlock::transformer_test {
 namespace {
 
-const std::string kGpt3 = R"({"kind": "transformer", "layers": 96, "hidden_size": 12288,
+const std::string kSizes = R"({"kind": "transformer", "layers": 96, "hidden_size": 12288,
     "attention_heads": 96, "ffn_hidden_size": 49152, "vocab_size": 51200, "sequence_length": 2048,
     "gated_mlp": false, "norm": "layernorm", "tied_embeddings": true)";
+const std::string kGpt3 = kSizes + R"(, "attention": "materialised")";
 const std::string kTiny = R"({"kind": "transformer", "layers": 2, "hidden_size": 8,
     "attention_heads": 4, "vocab_size": 10, "sequence_length": 6)";
 
@@ -148,7 +149,7 @@ TEST_CASE("kernels that run again have the places that they had") {
 
 TEST_CASE("tensor devices keep what they have added up of every second product's neighbours") {
   const double s = 2048, h = 12288, t = 4, a = 96;
-  const std::string model = kGpt3 + R"(, "attention": "fused"})";
+  const std::string model = kSizes + R"(, "attention": "fused"})";
   const Module block = built(model, {.recompute = Recompute::Alternate,
                                      .sharding = {.tensor = 4, .sequence_parallel = true}})
                            .modules[1];
@@ -160,7 +161,7 @@ TEST_CASE("tensor devices keep what they have added up of every second product's
 }
 
 TEST_CASE("fused attention stores no scores, so selective recomputation has nothing to drop") {
-  const std::string fused = kGpt3 + R"(, "attention": "fused"})";
+  const std::string fused = kSizes + R"(, "attention": "fused"})";
   const double s = 2048, h = 12288, a = 96;
   const Module none = built(fused).modules[1];
   const Module selective = built(fused, {.recompute = Recompute::Selective}).modules[1];
@@ -232,8 +233,9 @@ TEST_CASE("only a block's first norm and the residual's sum serve the module bef
 }
 
 TEST_CASE("fp32 doubles the bytes of activations in 16 bits") {
-  const ModelGraph narrow = built(kTiny + "}");
-  const ModelGraph wide = built(kTiny + "}", {.precision = Precision::Fp32});
+  const ModelGraph narrow = built(kTiny + R"(, "attention": "materialised"})");
+  const ModelGraph wide =
+      built(kTiny + R"(, "attention": "materialised"})", {.precision = Precision::Fp32});
   CHECK(wide.modules[1].stash == narrow.modules[1].stash * 2);
   CHECK(wide.modules[1].output == narrow.modules[1].output * 2);
 }

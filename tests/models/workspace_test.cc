@@ -91,8 +91,8 @@ TEST_CASE("the workspace of a transformer block is the most gradients that are a
         R"({"kind": "transformer", "layers": 1, "vocab_size": 11, "tied_embeddings": false,)"
         R"("hidden_size": )" +
         std::to_string(w.hidden) + R"(, "ffn_hidden_size": )" + std::to_string(w.ffn) +
-        R"(, "attention_heads": )" + std::to_string(w.heads) + R"(, "sequence_length": )" +
-        std::to_string(w.positions) + "}";
+        R"(, "attention": "materialised", "attention_heads": )" + std::to_string(w.heads) +
+        R"(, "sequence_length": )" + std::to_string(w.positions) + "}";
     const ModelGraph graph = built(
         model, {.micro_batch_size = static_cast<int>(w.samples), .precision = Precision::Fp32});
     std::string text;

@@ -227,7 +227,7 @@ TEST_CASE("timelines of several runs have one scale of time") {
   // Naive: 4 x 4 x 3 = 48 ms a step; GPipe (4 + 3) x 3 = 21 ms. Two naive steps are 96 ms, but the
   // window of four GPipe steps has only 84: the plot of 1050 shows those, 12.5 for each ms.
   const std::string svg = svg_timelines({run("naive"), run("gpipe")});
-  const Document picture = read_markup(svg);
+  const Markup picture = read_markup(svg);
   REQUIRE(picture.error == "");
   int forwards = 0, wrong = 0;
   for (const Element& element : picture.elements) {

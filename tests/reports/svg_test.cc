@@ -12,7 +12,7 @@ namespace interlock::svg_test {
 namespace {
 
 /// Widths of the bars of one colour, in the order of the file.
-std::vector<double> widths(const Document& picture, const std::string& fill) {
+std::vector<double> widths(const Markup& picture, const std::string& fill) {
   std::vector<double> found;
   for (const Element& element : picture.elements) {
     if (element.tag == "rect" && element.parent_fill == fill) {
@@ -22,7 +22,7 @@ std::vector<double> widths(const Document& picture, const std::string& fill) {
   return found;
 }
 
-std::string texts(const Document& picture) {
+std::string texts(const Markup& picture) {
   std::string all;
   for (const Element& element : picture.elements) all += element.text + "\n";
   return all;
@@ -36,14 +36,14 @@ TEST_CASE("four spans of two devices look as they did") {
 
 TEST_CASE("bars are as long as their spans") {
   // The plot is 1050 wide and shows 6 ms: 175 for each millisecond.
-  const Document picture = read_markup(svg_timeline(two_devices()));
+  const Markup picture = read_markup(svg_timeline(two_devices()));
   REQUIRE(picture.error == "");
   CHECK(widths(picture, "#0072b2") == std::vector<double>{175, 175});  // F: 1 ms each
   CHECK(widths(picture, "#009e73") == std::vector<double>{350, 350});  // B: 2 ms each
 }
 
 TEST_CASE("messages lie in a lane for each pair of devices, as long as they travel") {
-  const Document picture = read_markup(svg_timeline(two_devices()));
+  const Markup picture = read_markup(svg_timeline(two_devices()));
   CHECK(widths(picture, "#555555") == std::vector<double>{43.75, 43.75});  // 0.25 ms, each way
   const std::string words = texts(picture);
   CHECK(words.find("0 → 1") < words.find("1 → 0"));
@@ -56,7 +56,7 @@ TEST_CASE("messages lie in a lane for each pair of devices, as long as they trav
 }
 
 TEST_CASE("a picture has title, lanes, axis with its unit, legend and caption") {
-  const Document picture = read_markup(svg_timeline(pipeline_run({})));
+  const Markup picture = read_markup(svg_timeline(pipeline_run({})));
   REQUIRE(picture.error == "");
   const std::string words = texts(picture);
   for (const char* expected :
@@ -125,7 +125,7 @@ TEST_CASE("large runs stay well-formed and under 500 KB, and say what is shown")
     CAPTURE(size.devices);
     const std::string text = svg_timeline(pipeline_run(size));
     CHECK(text.size() < 500'000);
-    const Document picture = read_markup(text);
+    const Markup picture = read_markup(text);
     CHECK(picture.error == "");
     CHECK(texts(picture).find("Shown: ") != std::string::npos);
   }

@@ -142,7 +142,8 @@ TEST_CASE("a slow link limits a pipeline by its name, and its bandwidth is what 
 }
 
 constexpr const char* kPriced = R"({
-  "model": "gpt2", "cluster": {"machine": "dgx-a100-80g", "devices": 4},
+  "model": {"base": "gpt2", "attention": "materialised"},
+  "cluster": {"machine": "dgx-a100-80g", "devices": 4},
   "training": {"strategy": "global", "global_batch_size": 16, "micro_batch_size": 4, "steps": 2}
 })";
 

@@ -11,7 +11,8 @@ namespace {
 /// Two blocks on one device, one micro-batch, one step.
 Overrides small_run(const Overrides& more) {
   Overrides all = {R"(model={"kind": "transformer", "layers": 2, "hidden_size": 256,
-                      "attention_heads": 4, "sequence_length": 128, "vocab_size": 1024})",
+                      "attention_heads": 4, "attention": "materialised", "sequence_length": 128,
+                      "vocab_size": 1024})",
                    "cluster=dgx-a100-80g",
                    "parallel.pipeline=1",
                    "training.strategy=global",

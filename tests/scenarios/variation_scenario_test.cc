@@ -47,7 +47,7 @@ TEST_CASE("a variation must fit the layout and the steps that are measured") {
         "pipeline ranks");
   CHECK(mistakes({R"(variation={"seeds": 5})"}) ==
         "set: /variation/seeds: nothing varies at random, so all seeds are alike; expected "
-        "\"jitter\" or \"link_jitter\" beside it");
+        "\"jitter\", \"link_jitter\" or \"documents\" beside it");
   CHECK(mistakes({R"(variation={"stragglers": {"rank": 1}})"}) ==
         "set: /variation/stragglers: expected a list, e.g. [{\"rank\": 2, \"slowdown\": 1.5}]");
 }

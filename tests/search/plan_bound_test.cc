@@ -51,7 +51,8 @@ Slack slack_of(const JsonValue& document) {
   slack.loaded = true;
   const Question& scenario = scenarios.front();
   const Plan plan = lay_out(scenario);
-  const Metrics metrics = estimate_step(complete(plan), Grade::Simulation).metrics;
+  const Plan whole = complete(plan);
+  const Metrics metrics = estimate_step(whole, Grade::Simulation).metrics;
   const StepEstimate layout = bound_layout(scenario, {.overlap = scenario.schedule.overlap});
   const StepEstimate own = estimate_step(plan, Grade::PlanBound);
   const double time = metrics.step_time.value(), peak = peak_of(metrics);
@@ -67,7 +68,7 @@ Slack slack_of(const JsonValue& document) {
   const PlanEstimate look = estimate_by_look(plan);
   slack.shared = !look.exact;
   slack.look = slack_of(look.values[static_cast<std::size_t>(Aim::Time)], time);
-  if (const auto energy = economics_of(plan, metrics).energy) {
+  if (const auto energy = economics_of(whole, metrics).energy) {
     const PlanValues values = estimate_by_bound(plan, own).values;
     slack.energy = slack_of(values[static_cast<std::size_t>(Aim::Energy)], energy->value());
   }

@@ -56,15 +56,17 @@ Json cluster(Random& random) {
   return machine;
 }
 
-/// Makes the later half of the nodes another machine: faster, with more memory and fewer powers.
+/// Makes the later half of the nodes another machine: faster, with more memory, and hungrier.
 Json mixed(Json machine) {
-  machine["device"].erase("power");  // the energy of mixed clusters is not searched for
   Json other = machine;
   const int nodes = machine["nodes"].get<int>();
   machine["nodes"] = nodes - nodes / 2;
   other["nodes"] = nodes / 2;
   other["name"] = "larger";
   other["device"]["name"] = "large";
+  if (machine["device"].contains("power")) {
+    other["device"]["power"] = {{"busy", "700 W"}, {"idle", "90 W"}};
+  }
   other["device"]["memory"] = "1000 MB";
   other["device"]["memory_bandwidth"] = "700 GB/s";
   other["device"]["peak"] = {{"fp32", "15 TFLOP/s"}, {"bf16", "150 TFLOP/s"}};

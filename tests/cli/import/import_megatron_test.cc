@@ -35,7 +35,8 @@ torchrun $RUN pretrain_gpt.py ${GPT_ARGS[@]} $PARALLEL_ARGS \
 /// A scenario that means the same, as people write it.
 const char* const kWritten = R"({
   "model": {"kind": "transformer", "name": "run", "layers": 24, "hidden_size": 2048,
-    "attention_heads": 16, "vocab_size": 51200, "sequence_length": 1024, "max_positions": 2048,
+    "attention_heads": 16, "attention": "materialised", "vocab_size": 51200,
+    "sequence_length": 1024, "max_positions": 2048,
     "dropout": 0.1},
   "cluster": {"machine": "dgx-a100-80g", "nodes": 2},
   "parallel": {"tensor": 4, "sequence_parallel": true, "pipeline": 2, "data": 2, "zero_stage": 1,
@@ -135,6 +136,62 @@ TEST_CASE("experts, latents, layers of the ends and recomputation have their key
   const double expected[] = {1 + 1, 2, 2, 3 + 1};
   for (std::size_t i = 0; i < 4; ++i) CHECK(stages[i].number == expected[i]);
   CHECK(s.find("training")->find("recompute")->text == "full");
+}
+
+TEST_CASE("a hybrid's letters become layers, with Megatron-Core's sizes where none are written") {
+  const std::string hybrid =
+      "MODEL_ARGS:\n  --hidden-size: 512\n  --num-attention-heads: 8\n  --seq-length: 1024\n"
+      "  --micro-batch-size: 1\n  --bf16: true\n  --position-embedding-type: none\n"
+      "  --num-experts: 4\n  --vocab-size: 1000\n";
+  const JsonValue s = imported(hybrid + "--hybrid-layer-pattern: MM*-ME\n--mamba-state-dim: 64\n");
+  const JsonValue& model = *s.find("model");
+  CHECK(model.find("layers")->number == 6);
+  const JsonValue& sizes = *model.find("mamba2");
+  CHECK(sizes.find("heads")->number == 16);  // 2 x 512 / 64
+  CHECK(sizes.find("state_size")->number == 64);
+  CHECK(sizes.find("groups")->number == 8);
+  const std::vector<JsonValue>& forms = model.find("layer_pattern")->items;
+  REQUIRE(forms.size() == 5);
+  CHECK(forms[0].find("repeat")->number == 2);
+  CHECK(forms[0].find("attention")->text == "mamba2");
+  CHECK(forms[1].find("attention") == nullptr);
+  CHECK(forms[1].find("ffn")->text == "none");
+  CHECK(forms[2].find("ffn")->text == "dense");
+  CHECK(forms[4].find("ffn")->text == "experts");
+  const auto refused = [&](const std::string& more) {
+    const Folder folder;
+    folder.file("settings.yaml", hybrid + more);
+    const Outcome run = run_program(
+        {"import", "megatron", "settings.yaml", "--cluster", "dgx-h100", "--out", "s.json", "-q"},
+        folder.path());
+    CHECK(run.exit_code == 2);
+    return run.err;
+  };
+  CHECK(refused("--hybrid-layer-pattern: MG*-\n").find("expected letters M (Mamba 2)") !=
+        std::string::npos);
+  CHECK(refused("--hybrid-layer-pattern: M*-\n--num-layers: 4\n").find("3 letters") !=
+        std::string::npos);
+  CHECK(refused("--is-hybrid-model: true\n--num-layers: 4\n").find("M-M-M*-") != std::string::npos);
+}
+
+TEST_CASE("an encoder with a decoder has layers and tokens of its own in each") {
+  // Sizes of Megatron-LM's example of T5: 12 layers of 768, 512 tokens in and 128 out.
+  const std::string t5 =
+      "MODEL_ARGS:\n  --encoder-num-layers: 12\n  --decoder-num-layers: 6\n  --hidden-size: 768\n"
+      "  --num-attention-heads: 12\n  --kv-channels: 64\n  --ffn-hidden-size: 3072\n"
+      "  --encoder-seq-length: 512\n  --decoder-seq-length: 128\n"
+      "  --max-position-embeddings: 512\n  --micro-batch-size: 4\n  --fp16: true\n"
+      "  --vocab-size: 30592\n";
+  const JsonValue s = imported(t5);
+  const JsonValue& model = *s.find("model");
+  const JsonValue& encoder = *model.find("encoder");
+  CHECK(model.find("layers")->number == 6);
+  CHECK(model.find("sequence_length")->number == 128);
+  CHECK(encoder.find("layers")->number == 12);
+  CHECK(encoder.find("sequence_length")->number == 512);
+  CHECK(encoder.find("ffn_hidden_size")->number == 3072);
+  const JsonValue relative = imported(t5 + "  --position-embedding-type: relative\n");
+  CHECK(relative.find("model")->find("encoder")->find("positions")->text == "relative");
 }
 
 TEST_CASE("later tokens, unequal shared experts, gates and lists of layers have their keys") {

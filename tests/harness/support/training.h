@@ -63,7 +63,8 @@ inline const std::string kReversible =
     R"({"kind": "residual-mlp", "input_size": 6, "layers": 3, "hidden_size": 8, "classes": 4,
         "reversible": true})";
 inline const std::string kTransformer =
-    R"({"kind": "transformer", "layers": 2, "hidden_size": 8, "attention_heads": 2,
+    R"({"kind": "transformer", "layers": 2, "hidden_size": 8,
+        "attention": "materialised", "attention_heads": 2,
         "vocab_size": 11, "sequence_length": 5, "tied_embeddings": false})";
 inline const std::string kResNet =
     R"({"kind": "resnet", "block": "basic", "blocks": [1, 1], "image_size": 6, "base_width": 3,

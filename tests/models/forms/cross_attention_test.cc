@@ -77,7 +77,7 @@ TEST_CASE("the source travels to the last block, and one block of a stage keeps 
 }
 
 TEST_CASE("fused attention to a source stores no scores of it") {
-  const ModelGraph stored = built(model());
+  const ModelGraph stored = built(model(R"(, "attention": "materialised")"));
   const ModelGraph fused = built(model(R"(, "attention": "fused")"));
   CHECK(forward_of(stored.modules[5]) == forward_of(fused.modules[5]));
   // Scores of 3 heads, in 16 bits: 8 x 8 and 8 x 12; sums in fp32 instead.

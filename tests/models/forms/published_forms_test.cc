@@ -87,5 +87,37 @@ TEST_CASE("DeepSeek-V3's block for one token more has 11.5 G weights of its own"
   CHECK(static_cast<double>(whole - plain) == doctest::Approx(11.5e9).epsilon(0.01));
 }
 
+TEST_CASE("OpenELM's layers have heads and widths of their own") {
+  // Fields of OpenELM-1_1B; its paper, arXiv 2404.14619, counts 1.1 B. Widths by hand: the multiple
+  // of 2048 to the nearest 256, so 0.63 x 2048 = 1290 -> 1280 and 2.19 x 2048 = 4485 -> 4608.
+  const ModelGraph graph = built(R"({"model_type": "openelm", "ffn_dim_divisor": 256,
+      "ffn_multipliers": [0.5, 0.63, 0.76, 0.89, 1.02, 1.15, 1.28, 1.41, 1.54, 1.67, 1.8, 1.93,
+          2.06, 2.19, 2.31, 2.44, 2.57, 2.7, 2.83, 2.96, 3.09, 3.22, 3.35, 3.48, 3.61, 3.74, 3.87,
+          4.0],
+      "ffn_with_glu": true, "head_dim": 64, "max_context_length": 2048, "model_dim": 2048,
+      "normalization_layer_name": "rms_norm", "normalize_qk_projections": true,
+      "num_gqa_groups": 4, "num_kv_heads": [4, 4, 4, 5, 5, 5, 5, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 6,
+          7, 7, 7, 7, 7, 7, 8, 8, 8, 8],
+      "num_query_heads": [16, 16, 16, 20, 20, 20, 20, 20, 20, 20, 24, 24, 24, 24, 24, 24, 24, 24,
+          28, 28, 28, 28, 28, 28, 32, 32, 32, 32],
+      "num_transformer_layers": 28, "qkv_multipliers": [0.5, 1.0], "rope_freq_constant": 10000,
+      "share_input_output_layers": true, "vocab_size": 32000})");
+  const int widths[] = {1024, 1280, 1536, 1792, 2048, 2304, 2560, 2816, 3072, 3328,
+                        3584, 3840, 4096, 4608, 4608, 5120, 5376, 5632, 5888, 6144,
+                        6400, 6656, 6912, 7168, 7424, 7680, 7936, 8192};
+  const int layers_of_groups[] = {3, 7, 8, 6, 4};  // with 4, 5, 6, 7 and 8 heads of keys
+  std::int64_t sum = 32000 * 2048 + 2048;          // embedding, norm
+  for (const int width : widths) sum += 3 * 2048 * width;
+  for (int i = 0; i < 5; ++i) {
+    const int keys = 4 + i,
+              heads = 4 * keys;  // of 64; with output, and norms of the layer and heads
+    sum += layers_of_groups[i] * (2048 * 64 * (2 * heads + 2 * keys) + 2 * 2048 + 2 * 64);
+  }
+  MESSAGE("by hand " << sum);
+  CHECK(std::abs(static_cast<double>(sum) - 1.1e9) < 0.05e9);
+  CHECK(parameters_of(graph) == sum);
+  CHECK(graph.notes.empty());
+}
+
 }  // namespace
 }  // namespace interlock::published_forms_test

@@ -10,7 +10,8 @@ using enum CollectiveKind;
 std::string gpt(int layers, int hidden, int heads) {
   return R"({"kind": "transformer", "layers": )" + std::to_string(layers) + R"(, "hidden_size": )" +
          std::to_string(hidden) + R"(, "attention_heads": )" + std::to_string(heads) +
-         R"(, "vocab_size": 51200, "sequence_length": 2048, "dropout": 0.1})";
+         R"(, "vocab_size": 51200, "sequence_length": 2048, "dropout": 0.1,
+              "attention": "materialised"})";
 }
 
 const std::string kTiny = R"({"kind": "transformer", "layers": 2, "hidden_size": 16,
@@ -135,7 +136,9 @@ TEST_CASE("gathering and scattering move what adding up on all does, each way") 
 }
 
 TEST_CASE("selective recomputation of scores needs nothing from other tensor devices") {
-  const Module block = built(kTiny + "}", tensor(4, true, Recompute::Selective)).modules[1];
+  const Module block =
+      built(kTiny + R"(, "attention": "materialised"})", tensor(4, true, Recompute::Selective))
+          .modules[1];
   CHECK_FALSE(block.recompute.empty());
   CHECK(block.recompute_exchanges.empty());
 }

@@ -12,7 +12,7 @@ class Reader {
  public:
   explicit Reader(std::string_view text) : text_(text) {}
 
-  Document read() {
+  Markup read() {
     while (document_.error.empty() && at_ < text_.size()) {
       if (text_[at_] != '<') {
         content();
@@ -105,11 +105,11 @@ class Reader {
   std::string_view text_;
   std::size_t at_ = 0;
   std::vector<std::size_t> open_;
-  Document document_;
+  Markup document_;
 };
 
 }  // namespace
 
-Document read_markup(std::string_view text) { return Reader(text).read(); }
+Markup read_markup(std::string_view text) { return Reader(text).read(); }
 
 }  // namespace interlock

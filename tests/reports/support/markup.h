@@ -16,12 +16,12 @@ struct Element {
   std::string text;                               // directly inside, entities as written
 };
 
-struct Document {
+struct Markup {
   std::vector<Element> elements;
   std::string error;  // empty if well-formed
 };
 
 /// Reads elements, attributes and text; knows no comments, declarations or namespaces.
-Document read_markup(std::string_view text);
+Markup read_markup(std::string_view text);
 
 }  // namespace interlock

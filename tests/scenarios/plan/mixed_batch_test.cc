@@ -11,7 +11,7 @@ namespace {
 
 const std::string kTransformer = R"({
   "model": {"kind": "transformer", "layers": 8, "hidden_size": 512, "attention_heads": 8,
-            "vocab_size": 512, "sequence_length": 256},
+            "attention": "materialised", "vocab_size": 512, "sequence_length": 256},
   "cluster": {"kind": "uniform", "devices": 4, "device": "v100-32g",
               "link": {"bandwidth": "25 GB/s"}},
   "partition": [3, 2, 2, 3],
