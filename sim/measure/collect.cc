@@ -223,11 +223,13 @@ void Collector::fill_devices(Metrics& metrics, const MeasureInputs& inputs) {
     }
     if (!inputs.memory_capacity.empty()) device.memory_capacity = inputs.memory_capacity[r];
     const double held = 1 + inputs.memory_reserve;
-    device.peak_memory = held * peaks[r].total;
+    const Bytes libraries = inputs.library_memory.empty() ? Bytes(0) : inputs.library_memory[r];
+    device.peak_memory = held * (peaks[r].total + libraries);
     device.peak_stash = peaks[r].stash;
     device.allocated_peak = peaks[r].allocated;
     device.peak_time = peaks[r].time;
     device.memory = peaks[r].at_peak;
+    device.memory[static_cast<std::size_t>(MemoryClass::Workspace)] += libraries;
     for (Bytes& bytes : device.memory) bytes *= held;
     device.host = rank.host;
     device.host.stash = peaks[r].host_stash;
