@@ -225,9 +225,9 @@ Grid rival_grid(const Accuracy& accuracy) {
 std::string rival_note() {
   return "vTrain's figures are over rows of which these are a part. vTrain and SimuMax time "
          "kernels "
-         "of the machine that they predict; no row here had that. SimuMax is nearer in memory, on "
-         "every model; in time the two are about as far off. Charon says 3.74 % for training on "
-         "more "
+         "of the machine that they predict; no row here had that. SimuMax is nearer in the memory "
+         "of "
+         "dense models; else the two are about as far off. Charon says 3.74 % for training on more "
          "than 10,000 GPUs (arXiv 2605.17164), of runs that are not public.";
 }
 
