@@ -109,11 +109,11 @@ Work input_work(const Operator& op, const Framework& framework) {
 }
 
 /// Returns the product that makes the gradients of weights in `options`. Where it adds to those of
-/// earlier micro-batches itself, it reads and writes them in their format; that of experts, whose
-/// rows are few, waits for it.
+/// earlier micro-batches itself, it reads and writes them in their format; that of a layer's
+/// experts, whose rows are few, waits for it.
 Work weight_work(const Operator& op, const BuildOptions& options) {
   Work work = op.weight_gradient;
-  if (!op.expert || options.framework.gradient_passes > 0) return work;
+  if (!op.expert || !op.linear || options.framework.gradient_passes > 0) return work;
   const double element = element_bytes(options.precision);
   const double main = options.framework.fp32_gradients ? 4 : element;
   work.bytes += Bytes(static_cast<double>(op.parameters) * (2 * main - element));
