@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -36,8 +37,13 @@ struct Framework {
   /// Memory that the allocator holds beyond what it has handed out, over that.
   double reserve = 0;
   double held() const { return 1 + reserve; }
+  /// Memory that libraries keep on each device beside all tensors, e.g. workspaces of matrix
+  /// products: by architecture of the device ("NVIDIA Hopper"); "other": of every other one.
+  std::map<std::string, Bytes> library_memory = {};
   /// Bytes that the softmax over attention scores moves, over those of one that also scales them.
   double softmax_traffic = 1;
+  /// Routing and moving tokens of experts takes a kernel for each small step.
+  bool routes_in_steps = false;
   bool fp32_gradients = false;  // weight gradients are kept and exchanged in fp32
   /// ZeRO 2 and 3: when gradients are reduced, where the scenario does not say.
   GradientReduction gradient_reduction = GradientReduction::Step;

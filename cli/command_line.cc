@@ -79,6 +79,9 @@ class CommandLine {
                                           if (!validate_published(published_)) exit_code_ = kMissed;
                                         }),
                   published_);
+    add_fit(validated.add_command("fit", "fit every fitted number again, with rows left out",
+                                  [this] { validate_fit(fitted_); }),
+            fitted_);
     add_schedule(add("schedule", "draw a step in the terminal; explain and compare schedules",
                      [this] { schedule(drawn_); }),
                  drawn_);
@@ -99,7 +102,7 @@ class CommandLine {
     check_command(words);
     measured_.command_line = "interlock";
     for (const std::string& word : words) measured_.command_line += " " + word;
-    published_.command_line = measured_.command_line;
+    published_.command_line = fitted_.command_line = measured_.command_line;
     if (words.front() == "help") words = without_helped(words);
     const ParsedWords parsed = parse_words(root_, words);
     if (!parsed.answer.empty()) {
@@ -238,6 +241,7 @@ class CommandLine {
   RankOptions ranked_;
   ValidateOptions validated_;
   PublishedOptions published_;
+  FitOptions fitted_;
   int exit_code_ = kSuccess;
   std::string what_, shell_, json_;
   std::vector<std::string> helped_;

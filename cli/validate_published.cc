@@ -1,4 +1,4 @@
-// interlock validate published: predicts what others measured, and says how far off it is.
+// interlock validate published and fit: what others measured, predicted, and fitted numbers.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <chrono>
@@ -10,9 +10,11 @@
 #include "cli/console/outputs.h"
 #include "cli/console/terminal.h"
 #include "cli/parser/commands.h"
+#include "reports/terminal/layout.h"
 #include "reports/words/scale.h"
 #include "validate/published/accuracy_report.h"
 #include "validate/published/error_samples.h"
+#include "validate/published/parameter_fit.h"
 
 namespace interlock {
 namespace {
@@ -58,9 +60,10 @@ std::string today() {
   return text;
 }
 
-int jobs_of(const PublishedOptions& options) {
+/// As many processes as were asked for, or as there are processors.
+int jobs_of(int asked) {
   const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  return options.jobs > 0 ? options.jobs : processors;
+  return asked > 0 ? asked : processors;
 }
 
 struct WrittenFile {
@@ -81,7 +84,8 @@ void write_all(const PublishedOptions& options, const Accuracy& accuracy) {
   }
   if (!options.html.empty()) outputs.push_back({"--html", options.html, accuracy_html(accuracy)});
   if (!options.errors.empty()) {
-    const Accuracy as_borrower = judge(accuracy.files, jobs_of(options), Efficiencies::Borrowed);
+    const Accuracy as_borrower =
+        judge(accuracy.files, jobs_of(options.jobs), Efficiencies::Borrowed);
     PublishedErrors errors{.tables = error_tables(accuracy),
                            .borrowed = borrowed_tables(accuracy, as_borrower)};
     errors.widening = widening_of(errors.tables);
@@ -111,6 +115,28 @@ bool check_targets(const Accuracy& accuracy) {
   return reaches_targets(accuracy);
 }
 
+std::string name_of(const FittedParameter& parameter) {
+  return parameter.entry + ": " + parameter.key;
+}
+
+/// The parameters that were asked for; all if none was named.
+std::vector<FittedParameter> chosen(const FitOptions& options,
+                                    const std::vector<MeasurementFile>& files) {
+  std::vector<FittedParameter> parameters = fitted_parameters(files);
+  std::vector<std::string> names;
+  for (const FittedParameter& parameter : parameters) names.push_back(name_of(parameter));
+  for (const std::string& asked : options.parameters) {
+    if (std::find(names.begin(), names.end(), asked) != names.end()) continue;
+    throw Error("--parameter " + in_quotes(asked) + ": unknown; expected " + join_choices(names));
+  }
+  std::erase_if(parameters, [&](const FittedParameter& parameter) {
+    const auto& asked = options.parameters;
+    return !asked.empty() &&
+           std::find(asked.begin(), asked.end(), name_of(parameter)) == asked.end();
+  });
+  return parameters;
+}
+
 }  // namespace
 
 bool validate_published(const PublishedOptions& options) {
@@ -122,7 +148,7 @@ bool validate_published(const PublishedOptions& options) {
   }
   std::vector<MeasurementFile> files = read_all(paths_of(options));
   const auto begin = std::chrono::steady_clock::now();
-  const Accuracy accuracy = judge(std::move(files), jobs_of(options));
+  const Accuracy accuracy = judge(std::move(files), jobs_of(options.jobs));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   if (!options.quiet && options.json != "-") {
     print(accuracy_table(accuracy, terminal_style(), options.all_rows));
@@ -130,6 +156,23 @@ bool validate_published(const PublishedOptions& options) {
   }
   write_all(options, accuracy);
   return !options.check || check_targets(accuracy);
+}
+
+void validate_fit(const FitOptions& options) {
+  if (!options.markdown.empty()) check_output("--markdown", options.markdown);
+  const std::vector<MeasurementFile> files = read_all(paths_of({}));
+  const int jobs = jobs_of(options.jobs);
+  std::vector<ParameterFit> fits;
+  for (const FittedParameter& parameter : chosen(options, files)) {
+    if (!options.quiet) tell(name_of(parameter) + " ...");
+    fits.push_back(refit(parameter, files, static_cast<std::size_t>(options.rows), jobs));
+  }
+  if (!options.quiet) {
+    print(lay_out(fit_grid(fits), terminal_style()) + "\n" + fit_note() + "\n");
+  }
+  if (options.markdown.empty()) return;
+  write_file(options.markdown, fit_markdown(fits, options.command_line));
+  if (!options.quiet) tell("wrote " + options.markdown);
 }
 
 }  // namespace interlock

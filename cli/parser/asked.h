@@ -74,6 +74,15 @@ struct PublishedOptions {
   std::string command_line;  // as it was typed
 };
 
+/// Options of validate fit.
+struct FitOptions {
+  std::vector<std::string> parameters;  // "ENTRY: KEY"; none: all
+  std::string markdown;                 // where to write; empty: not at all
+  bool quiet = false;
+  int rows = 120, jobs = 0;  // of a parameter at most; processes; 0: as many as processors
+  std::string command_line;  // as it was typed
+};
+
 /// Options of import.
 struct ImportOptions {
   std::vector<std::string> traces;  // or the one file

@@ -238,6 +238,17 @@ void add_validate(Command& command, ValidateOptions& options) {
   add_traces(command, options.training.command);
 }
 
+void add_fit(Command& command, FitOptions& options) {
+  command.add("--parameter", &options.parameters,
+              "one of them, \"megatron-lm: kernel_issue\"; may be repeated; default: all", "NAME");
+  command.add("--rows", &options.rows, "rows of a parameter, spread over all that it prices", "N",
+              {.shows_default = true, .least = 1, .most = 1'000'000});
+  command.add("--markdown", &options.markdown, "the table, origins and rows", "FILE.md");
+  command.add("--jobs", &options.jobs, "processes; default: as many as processors", "N",
+              {.least = 1, .most = 1024});
+  command.add("--quiet,-q", &options.quiet, "print only what is asked for by name");
+}
+
 void add_published(Command& command, PublishedOptions& options) {
   command.add_words("FILES", &options.files, "files of measurements; all that are shipped if none");
   command.add("--source", &options.sources, "one that is shipped; may be repeated", "NAME");

@@ -27,6 +27,8 @@ void add_report(Command& command, ReportOptions& options);
 void add_train(Command& command, TrainOptions& options);
 /// Adds what validate run takes.
 void add_validate(Command& command, ValidateOptions& options);
+/// Adds what validate fit takes.
+void add_fit(Command& command, FitOptions& options);
 /// Adds what validate published takes.
 void add_published(Command& command, PublishedOptions& options);
 

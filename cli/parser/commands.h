@@ -29,6 +29,8 @@ void init(InitOptions options);
 void train(const TrainOptions& options);
 /// Predicts the scenarios of the files, runs them for real, and says how far off it was.
 void validate_run(const ValidateOptions& options);
+/// Fits every fitted number again, with sources, models and devices left out.
+void validate_fit(const FitOptions& options);
 /// Predicts what others measured. Returns false if targets were to be checked and one is missed.
 bool validate_published(const PublishedOptions& options);
 /// Loads every file without running it, and says "ok" for those that are right.

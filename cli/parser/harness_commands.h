@@ -13,6 +13,7 @@ namespace interlock {
 struct HarnessCommands {
   void (*train)(const TrainOptions& options) = nullptr;
   void (*validate_run)(const ValidateOptions& options) = nullptr;
+  void (*validate_fit)(const FitOptions& options) = nullptr;
   bool (*validate_published)(const PublishedOptions& options) = nullptr;
   void (*calibrate)(const CalibrateOptions& options) = nullptr;
 };

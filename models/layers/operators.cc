@@ -82,7 +82,8 @@ void apply_framework(std::vector<Work>& works, const Framework& framework) {
 /// Returns the bytes that an operator keeps of its input in `framework`.
 Bytes stash_of(const Operator& op, const Framework& framework) {
   const bool loss = op.forward.op_class == OpClass::Loss && op.forward.launches > 0;
-  return loss ? op.stash * (framework.loss_stash / kLossStash) : op.stash;
+  const Bytes steps = framework.routes_in_steps ? op.stash_of_steps : Bytes(0);
+  return loss ? op.stash * (framework.loss_stash / kLossStash) : op.stash + steps;
 }
 
 /// Returns the bytes of the gradients of an operator's input and output in `framework`.
@@ -91,6 +92,32 @@ Bytes gradients_of(const Operator& op, const BuildOptions& options) {
   const double element = element_bytes(options.precision);
   return loss ? op.gradients * (options.framework.loss_gradients.value_or(element) / element)
               : op.gradients;
+}
+
+/// Returns the forward of `op` in `framework`.
+Work forward_work(const Operator& op, const Framework& framework) {
+  Work work = op.forward;
+  if (framework.routes_in_steps) work.launches += op.forward_steps;
+  return work;
+}
+
+/// Returns the gradient of its input in `framework`.
+Work input_work(const Operator& op, const Framework& framework) {
+  Work work = op.input_gradient;
+  if (framework.routes_in_steps) work.launches += op.backward_steps;
+  return work;
+}
+
+/// Returns the product that makes the gradients of weights in `options`. Where it adds to those of
+/// earlier micro-batches itself, it reads and writes them in their format; that of a layer's
+/// experts, whose rows are few, waits for it.
+Work weight_work(const Operator& op, const BuildOptions& options) {
+  Work work = op.weight_gradient;
+  if (!op.expert || !op.linear || options.framework.gradient_passes > 0) return work;
+  const double element = element_bytes(options.precision);
+  const double main = options.framework.fp32_gradients ? 4 : element;
+  work.bytes += Bytes(static_cast<double>(op.parameters) * (2 * main - element));
+  return work;
 }
 
 /// Adds the gradients that a micro-batch makes of the module's weights to those before it.
@@ -164,7 +191,7 @@ void run_again(Module& module, const std::vector<Operator>& ops, LayerPart part,
   for (const Operator& op : ops) {
     if (!op.parts.has(part)) continue;
     if (options.precision == Precision::Fp8) append_casts(module.recompute, op, false);
-    append(module.recompute, op.forward, OpRole::Forward, op.place);
+    append(module.recompute, forward_work(op, options.framework), OpRole::Forward, op.place);
     append_exchanges(module.recompute_exchanges, op.forward_exchanges);
   }
 }
@@ -386,7 +413,7 @@ Module make_module(const ModuleFrame& frame, const std::vector<Operator>& given,
   const bool casts = options.precision == Precision::Fp8;
   for (const Operator& op : operators) {
     if (casts) append_casts(module.forward, op, false);
-    append(module.forward, op.forward, OpRole::Forward, op.place);
+    append(module.forward, forward_work(op, options.framework), OpRole::Forward, op.place);
     append_exchanges(module.forward_exchanges, op.forward_exchanges);
     append_weights(module, frame, op);
     module.stash += stash_of(op, options.framework) + op.inner_stash;
@@ -394,13 +421,15 @@ Module make_module(const ModuleFrame& frame, const std::vector<Operator>& given,
   }
   for (auto op = operators.rbegin(); op != operators.rend(); ++op) {
     if (casts) append_casts(module.backward_input, *op, true);
-    append(module.backward_input, op->input_gradient, OpRole::InputGradient, op->place);
+    append(module.backward_input, input_work(*op, options.framework), OpRole::InputGradient,
+           op->place);
     append_exchanges(module.backward_input_exchanges, input_exchanges(*op, options.framework));
     if (op->reads_module_input) {
-      append(module.first_backward_input, op->input_gradient, OpRole::InputGradient, op->place);
+      append(module.first_backward_input, input_work(*op, options.framework), OpRole::InputGradient,
+             op->place);
       append_exchanges(module.first_backward_input_exchanges, op->input_exchanges);
     }
-    append(module.backward_weight, op->weight_gradient, OpRole::WeightGradient, op->place);
+    append(module.backward_weight, weight_work(*op, options), OpRole::WeightGradient, op->place);
     append_exchanges(module.backward_weight_exchanges, op->weight_exchanges);
   }
   for (auto* works : {&module.forward, &module.backward_input, &module.first_backward_input}) {

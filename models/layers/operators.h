@@ -30,11 +30,15 @@ struct Operator {
   bool frozen = false;                      // its parameters are not trained
   std::optional<LinearName> linear = {};    // its name, if it may have an adapter
   int fused = 1;                            // products of the same input that it does in one
-  int keeper = 0;                           // operators back to one that saves its input for it
-  Bytes stash;                              // saved from forward to backward: inputs
-  Bytes inner_stash;                        // saved, too, but made by the operator itself
-  Bytes gradients;  // of its input and output together, live while its backward runs
-  Bytes waiting;    // gradients of others that are live meanwhile, see wait_beside
+  // Further kernels that it takes where the framework routes tokens in small steps, and what these
+  // keep beside its stash.
+  int forward_steps = 0, backward_steps = 0;
+  Bytes stash_of_steps;
+  int keeper = 0;     // operators back to one that saves its input for it
+  Bytes stash;        // saved from forward to backward: inputs
+  Bytes inner_stash;  // saved, too, but made by the operator itself
+  Bytes gradients;    // of its input and output together, live while its backward runs
+  Bytes waiting;      // gradients of others that are live meanwhile, see wait_beside
   bool reads_module_input = false;  // its input gradient is needed by the module before only
   LayerParts parts;                 // that run it again, and then drop its inner stash
   LayerParts remade;                // that make its stash again

@@ -61,8 +61,18 @@ std::int64_t first_width(const BlockForm& t, std::int64_t width) {
   return (t.gated_mlp ? 2 : 1) * width;
 }
 
-/// A product whose rows go to the experts that a device holds: as many sets of weights. Sums over
-/// tensor devices wait until the tokens are back, unless they have to be scattered.
+/// Lets each of `experts` have a product of its own with its part of the rows.
+void group(Operator& op, int experts) {
+  for (Work* work : {&op.forward, &op.input_gradient}) work->shape.m /= experts;
+  op.weight_gradient.shape.k /= experts;
+  for (Work* work : {&op.forward, &op.input_gradient, &op.weight_gradient}) {
+    work->shape.batch = experts;
+  }
+}
+
+/// Products whose rows go to the experts that a device holds: as many sets of weights, each with
+/// tiles of its own. Sums over tensor devices wait until the tokens are back, unless they have to
+/// be scattered.
 Operator of_experts(const Linear& whole, LinearRole role, int experts, const StreamSizes& z) {
   const Sharding sharding = sharding_of_experts(z.sharding);
   Operator op = sharded_linear(whole, role, sharding, z.element);
@@ -70,6 +80,7 @@ Operator of_experts(const Linear& whole, LinearRole role, int experts, const Str
   for (Work* work : {&op.forward, &op.input_gradient, &op.weight_gradient}) {
     work->bytes += Bytes(weights * (experts - 1));
   }
+  group(op, experts);
   op.parameters *= experts;
   for (WeightMatrix& matrix : op.matrices) {
     matrix.count *= experts;
@@ -128,12 +139,22 @@ Exchange token_exchange(const BlockForm& t, const StreamSizes& z, bool there) {
   return exchange;
 }
 
+/// Returns the elements that are read and written where tokens come in one piece from each device,
+/// or go back so, and lie by expert meanwhile. Source: dispatch_postprocess and combine_preprocess
+/// of megatron/core/transformer/moe/token_dispatcher.py (NVIDIA/Megatron-LM 0014f13).
+double sorted_elements(const BlockForm& t, const StreamSizes& z) {
+  const bool several = t.experts.count > z.sharding.expert;
+  const bool pieces = z.sharding.expert_dispatch == ExpertDispatch::AllToAll;
+  return several && pieces && z.sharding.expert > 1 ? 2 * routed(t, z).elements : 0;
+}
+
 /// The way to the experts or back: `there` on the way to them.
 Operator passage(const BlockForm& t, const StreamSizes& z, bool there) {
   const double elements = routed(t, z).elements;
   const double whole = there ? elements : z.residual;  // forward, written
-  Operator op = elementwise({.forward = elements + whole,
-                             .backward = 2 * elements + (there ? 0 : z.residual),
+  const double sorted = sorted_elements(t, z);
+  Operator op = elementwise({.forward = elements + whole + sorted,
+                             .backward = 2 * elements + (there ? 0 : z.residual) + sorted,
                              .stash = there ? 0 : elements,  // for the gradients of the weights
                              .gradients = elements + z.residual},
                             z.element);
@@ -200,6 +221,18 @@ void append_shared(const BlockForm& t, const StreamSizes& z, std::size_t router,
   block.push_back(residual(z.residual, z.element));
 }
 
+/// Kernels that a layer takes beside the ones below where nothing is fused: scores and choices (22
+/// forward), the loss that balances them among these, and counts of tokens on their way to the host
+/// (12); permutations there (9) and back (6). Source: counted in router.py, moe_utils.py and
+/// token_dispatcher.py of megatron/core/transformer/moe (NVIDIA/Megatron-LM 005742f, 00611e6,
+/// 0014f13); gradients of those that have some.
+constexpr int kRouting[] = {34, 16}, kMovingThere[] = {9, 6}, kMovingBack[] = {6, 5};
+
+void set_steps(Operator& op, const int (&kernels)[2]) {
+  op.forward_steps = kernels[0];
+  op.backward_steps = kernels[1];
+}
+
 /// Router, the way to the experts, their products, the way back, and the experts of all tokens.
 void append_experts(const BlockForm& t, const StreamSizes& z, std::vector<Operator>& block) {
   const Experts& experts = t.experts;
@@ -213,12 +246,17 @@ void append_experts(const BlockForm& t, const StreamSizes& z, std::vector<Operat
   block.push_back(elementwise(
       {.forward = 2 * choices, .backward = 3 * choices, .stash = choices, .gradients = 2 * choices},
       z.element));
+  set_steps(block.back(), kRouting);
   block.push_back(passage(t, z, true));
+  set_steps(block.back(), kMovingThere);
   const std::int64_t width = experts.ffn_hidden_size;
   block.push_back(of_experts({rows, t.stream.hidden_size, first_width(t, width), t.bias.mlp},
                              LinearRole::Column, held, z));
   block.push_back(
       activation(t, activation_elements(rows, width, sharding_of_experts(z.sharding)), z.element));
+  // Scores multiply what it makes, for whose gradients that is kept; gated ones do both in one
+  // kernel. Source: TEGroupedMLP of experts.py (megatron/core/transformer/moe, NVIDIA/Megatron-LM).
+  if (!t.gated_mlp) block.back().stash_of_steps = block.back().stash;
   block.back().parts |= LayerPart::ExpertActivation;
   block.push_back(
       of_experts({rows, width, t.stream.hidden_size, t.bias.mlp}, LinearRole::Row, held, z));
@@ -226,6 +264,7 @@ void append_experts(const BlockForm& t, const StreamSizes& z, std::vector<Operat
   name_products(t, block);
   if (passes(z)) stand(block, block.size() - 3, block.size(), KernelPlace::Experts);
   block.push_back(passage(t, z, false));
+  set_steps(block.back(), kMovingBack);
   if (experts.shared > 0) append_shared(t, z, router, block);
   mark_part(block, router, LayerPart::Experts);
 }

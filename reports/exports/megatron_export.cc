@@ -103,6 +103,7 @@ void add_sizes(ExportedPlan& e, MegatronLines& a) {
   const bool learned = m.max_positions > 0;
   a.add("max-position-embeddings", learned ? m.max_positions : m.stream.sequence_length);
   a.add("vocab-size", m.vocab_size);
+  a.add("make-vocab-size-divisible-by", 1);  // it is as large as the scenario says
   if (m.later_tokens > 0) a.add("mtp-num-layers", m.later_tokens);
   a.end_line();
 }
@@ -262,10 +263,14 @@ void add_mesh(ExportedPlan& e, MegatronLines& a) {
 
 void add_replicas(ExportedPlan& e, MegatronLines& a) {
   const DataParallel& d = e.question().data_parallel;
-  e.refuse_if(d.gradient_reduction == GradientReduction::MicroBatch, "/parallel/gradient_reduction",
+  const bool fully = d.zero_stage >= 2,
+             soon = d.gradient_reduction == GradientReduction::MicroBatch;
+  e.refuse_if(soon && !fully, "/parallel/gradient_reduction",
               "reduces gradients once a step; expected step");
+  e.refuse_if(fully && !soon, "/parallel/gradient_reduction",
+              "its FSDP reduces gradients after every micro-batch; expected micro_batch");
   if (d.zero_stage == 1) a.add("use-distributed-optimizer");
-  if (d.zero_stage >= 2) {
+  if (fully) {
     a.add("use-megatron-fsdp");
     a.add("data-parallel-sharding-strategy",
           d.zero_stage == 3 ? "optim_grads_params" : "optim_grads");

@@ -305,14 +305,16 @@ void add_bert(Settings& a, Json& model) {
   model["token_types"] = 2;
 }
 
+/// Source: the padding of vocabularies in megatron/training/arguments.py and tokenizers: up to a
+/// multiple of 128 for each tensor rank unless told otherwise.
 int vocabulary(Settings& a, std::optional<int> of_tokenizer) {
   const auto written = a.count("vocab-size"), padded = a.count("padded-vocab-size");
   if (padded && !of_tokenizer) return *padded;
   const auto words = of_tokenizer ? of_tokenizer : written;
   if (!words) a.refuse("vocab-size", "the tokenizer has it; expected import's --vocab-size N");
-  const auto multiple = a.count("make-vocab-size-divisible-by");
-  if (!multiple || *multiple < 1 || !words) return words.value_or(1);
-  const int unit = *multiple * std::max(a.count("tensor-model-parallel-size").value_or(1), 1);
+  const int multiple = a.count("make-vocab-size-divisible-by").value_or(128);
+  if (multiple < 1 || !words) return words.value_or(1);
+  const int unit = multiple * std::max(a.count("tensor-model-parallel-size").value_or(1), 1);
   return (*words + unit - 1) / unit * unit;
 }
 

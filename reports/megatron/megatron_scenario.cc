@@ -119,6 +119,8 @@ void add_sharding(Settings& a, const Degrees& d, Json& parallel) {
   }
   if (a.flag("use-torch-fsdp2")) stage = 3;
   if (stage > 0) parallel["zero_stage"] = stage;
+  // Megatron's own FSDP shards gradients as they come (megatron_fsdp/param_and_grad_buffer.py).
+  if (fully && stage > 1) parallel["gradient_reduction"] = "micro_batch";
   const int groups = std::max(a.count("num-distributed-optimizer-instances").value_or(1), 1);
   if (groups == 1 || stage == 0) return;
   const int replicas = d.data * d.context;

@@ -303,6 +303,14 @@ std::vector<ContractKey> exchange_keys() {
        "each makes a part, for a loss of its own (`1d`)."},
       {"reserve", number(0, 1), "0",
        "Memory that its allocator holds beyond what it has handed out, over that. Peaks have it."},
+      {"routing", one_of({"fused", "steps"}), "fused",
+       "`steps`: scores, choices, counts and moves of tokens among experts take a kernel for each "
+       "small step: 49 more in a layer's forward, 27 more in its backward. What an activation that "
+       "is not gated makes in experts is kept, too."},
+      {"library_memory", either({size(), map(size())}), "0 B",
+       "Memory that its libraries keep on each device beside all tensors, e.g. workspaces of "
+       "matrix "
+       "products; or one size for each architecture of devices, `other` for those not named."},
       {"origin", map(anything()), "", "Where each number comes from; not used."}};
 }
 

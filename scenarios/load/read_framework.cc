@@ -10,6 +10,19 @@ namespace {
 
 constexpr const char* kFolder = "scenarios/frameworks";
 
+/// Reads one size, for every architecture, or one for each.
+std::map<std::string, Bytes> read_library_memory(const JsonNode& node, Diagnostics& diagnostics) {
+  std::map<std::string, Bytes> memory;
+  if (node.value->kind != JsonValue::Kind::Object) {
+    memory["other"] = read_bytes(node, diagnostics).value_or(Bytes(0));
+    return memory;
+  }
+  for (const JsonMember& member : node.value->members) {
+    memory[member.first] = read_bytes(node.child(member.first), diagnostics).value_or(Bytes(0));
+  }
+  return memory;
+}
+
 }  // namespace
 
 Framework read_framework(const JsonNode& node, Diagnostics& diagnostics) {
@@ -32,8 +45,12 @@ Framework read_framework(const JsonNode& node, Diagnostics& diagnostics) {
   framework.loss_traffic = section.number("loss_traffic");
   framework.loss_stash = section.number("loss_stash");
   framework.loss_gradients = section.written_number("loss_gradients");
+  framework.routes_in_steps = section.choice("routing") == 1;
   framework.gathers_vocabulary = section.choice("vocabulary") == 1;
   framework.reserve = section.number("reserve");
+  if (const auto memory = section.get("library_memory")) {
+    framework.library_memory = read_library_memory(*memory, diagnostics);
+  }
   framework.softmax_traffic = section.number("softmax_traffic");
   framework.gradient_passes = section.number("gradient_passes");
   if (const auto rate = section.get("message_copies")) {

@@ -305,6 +305,9 @@ Asked asked_with(const KeyValue& one, const std::string& program, const std::str
   const bool experts = std::ranges::any_of(one.set, shares);
   const bool divided = one.set[1 % one.set.size()].find("zero_stage") != std::string::npos;
   if (program == "megatron" && experts) asked.set.push_back("model.experts=4");
+  if (program != "torchtitan" && divided) {
+    asked.set.push_back("parallel.gradient_reduction=micro_batch");
+  }
   if (program == "torchtitan") {
     asked.set.push_back("partition=uniform");
     asked.set.push_back(experts ? "model=gpt-oss-20b" : "model=llama-3-8b");
@@ -313,7 +316,6 @@ Asked asked_with(const KeyValue& one, const std::string& program, const std::str
   } else if (program == "deepspeed") {
     asked.model = experts ? "mixtral-8x7b" : "gpt2-medium";
     asked.set.push_back("model=" + asked.model);
-    if (divided) asked.set.push_back("parallel.gradient_reduction=micro_batch");
   }
   asked.set.insert(asked.set.end(), one.set.begin(), one.set.end());
   if (one.key == "parallel/expert_load") {

@@ -234,6 +234,52 @@ TEST_CASE("every second layer may have experts, and their sum a gate") {
   CHECK((flops_of(gated.forward) - flops_of(plain.forward)).value() == 2 * 32 * 16);
 }
 
+TEST_CASE("each expert of a device multiplies its own part of the rows") {
+  BuildOptions options;
+  options.sharding.expert = 2;  // of 4 experts a device holds 2
+  const auto products = [&](bool fp32) {
+    options.framework.fp32_gradients = fp32;
+    const Module block =
+        built(kTiny + R"(, "bias": false, "experts": 4, "experts_per_token": 2})", options)
+            .modules[1];
+    std::vector<Work> found;
+    for (const std::vector<Work>* works : {&block.forward, &block.backward_weight}) {
+      for (const Work& work : *works) {
+        if (work.shape.batch == 2) found.push_back(work);
+      }
+    }
+    REQUIRE(found.size() == 4);
+    return found;
+  };
+  INFO("32 tokens for 2 experts each: 64 rows, 32 of each; weights of 16 x 64 in 16 bits");
+  const std::vector<Work> work = products(false), main = products(true);
+  CHECK(work[0].shape == ProductShape{32, 64, 16, 2});
+  CHECK(work[1].shape == ProductShape{32, 16, 64, 2});
+  const double rows = 64 * (16 + 64) * 2, weights = 2 * 16 * 64;
+  CHECK(work[0].bytes.value() == rows + weights * 2);
+  CHECK(work[2].shape == ProductShape{64, 16, 32, 2});
+  INFO("gradients are added to those before: read and written in 16 bits, or in 32");
+  CHECK(work[2].bytes.value() == rows + weights * 4);
+  CHECK(main[2].bytes.value() == rows + weights * 8);
+}
+
+TEST_CASE("tokens of several experts of a device are sorted by expert, there and back") {
+  const auto bytes = [](int experts, ExpertDispatch dispatch) {
+    BuildOptions options;
+    options.sharding.expert = 2;
+    options.sharding.expert_dispatch = dispatch;
+    const std::string model = kTiny + R"(, "bias": false, "experts_per_token": 2, "experts": )";
+    return bytes_of(built(model + std::to_string(experts) + "}", options).modules[1].forward)
+        .value();
+  };
+  INFO("64 rows of 16, read and written, twice; the router's, 2 experts more for 32 tokens");
+  const double sorted = 2 * 2 * 64 * 16 * 2, router = (2 * 32 + 16 * 2 + 2 * 2 * 32) * 2;
+  const double weights = 2 * 16 * 64 * 2;
+  CHECK(bytes(4, ExpertDispatch::AllToAll) - bytes(2, ExpertDispatch::AllToAll) ==
+        sorted + router + weights);
+  CHECK(bytes(4, ExpertDispatch::AllToAll) - bytes(4, ExpertDispatch::DeepEp) == sorted);
+}
+
 TEST_CASE("matrices of layers are whole, and those of embedding and readout are not hidden") {
   const std::string model = kTiny + R"(, "kv_heads": 2, "gated_mlp": true, "bias": false})";
   const std::vector<WeightMatrix> expected = {

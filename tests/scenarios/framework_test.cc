@@ -281,6 +281,50 @@ TEST_CASE("a peak has what the allocator reserves") {
   CHECK(held.allocated_peak.value() == doctest::Approx(1.25 * lean.allocated_peak.value()));
 }
 
+TEST_CASE("libraries keep memory beside all tensors, by the device's architecture") {
+  const auto peak = [](const std::string& memory) {
+    return peak_of(run(small_run({"training.framework={" + memory + "}"}))).value();
+  };
+  const double none = peak(""), gib = 1024.0 * 1024 * 1024;
+  CHECK(peak(R"("library_memory": "1 GiB")") - none == gib);
+  INFO("an A100 is an Ampere");
+  CHECK(peak(R"("library_memory": {"NVIDIA Ampere": "2 GiB", "other": "1 GiB"})") - none ==
+        2 * gib);
+  CHECK(peak(R"("library_memory": {"NVIDIA Hopper": "2 GiB", "other": "1 GiB"})") - none == gib);
+  CHECK(peak(R"("library_memory": {"NVIDIA Hopper": "2 GiB"})") == none);
+  INFO("an allocator's reserve is over them, too");
+  CHECK(peak(R"("library_memory": "1 GiB", "reserve": 0.5)") ==
+        doctest::Approx(1.5 * (none + gib)));
+}
+
+TEST_CASE("routing in small steps takes 49 kernels more in a forward and 27 in a backward") {
+  const auto launches = [](const std::string& framework) {
+    const ScenarioResult result =
+        run(small_run({"model.experts=4", "model.experts_per_token=2", framework}));
+    const std::vector<Module>& modules = result.plan.question.graph.modules;
+    int forward = 0, backward = 0;
+    for (const Module& module : modules) {
+      forward += launches_of(module.forward);
+      backward += launches_of(module.backward_input);
+    }
+    return std::pair(forward, backward);
+  };
+  const auto fused = launches("training.framework={}");
+  const auto steps = launches(R"(training.framework={"routing": "steps"})");
+  CHECK(steps.first - fused.first == 2 * 49);
+  CHECK(steps.second - fused.second == 2 * 27);
+  const auto stash = [](const std::string& framework, const std::string& gated) {
+    const ScenarioResult result =
+        run(small_run({"model.experts=4", "model.experts_per_token=2", framework, gated}));
+    return result.plan.question.graph.modules[1].stash.value();
+  };
+  INFO("two experts for each of 256 tokens keep what their activation makes, 1024 wide, twice");
+  const std::string in_steps = R"(training.framework={"routing": "steps"})";
+  const std::string plain = "model.gated_mlp=false", gated = "model.gated_mlp=true";
+  CHECK(stash(in_steps, plain) - stash("training.framework={}", plain) == 2 * 256 * 1024 * 2);
+  CHECK(stash(in_steps, gated) == stash("training.framework={}", gated));
+}
+
 TEST_CASE("tensor devices may hold the whole embedding, and gather all logits") {
   Overrides two = {R"(cluster={"machine": "dgx-a100-80g", "devices": 2})", "parallel.tensor=2",
                    "parallel.sequence_parallel=true", "model.tied_embeddings=false"};

@@ -256,6 +256,10 @@ std::optional<double> predicted_value(Measurand what, const MeasuredRow& row,
       return above_zero(values.peak_stash);
     case Measurand::StateMemory:
       return above_zero(values.state_memory);
+    case Measurand::LastPeak:
+      return above_zero(values.last_peak);
+    case Measurand::LastHeld:
+      return above_zero(values.last_held);
     default:
       return std::nullopt;  // is compared with a base, above
   }

@@ -9,6 +9,7 @@
 #include "reports/words/encode.h"
 #include "reports/words/scale.h"
 #include "validate/published/accuracy_report.h"
+#include "validate/published/planner_grid.h"
 
 namespace interlock {
 namespace {
@@ -108,21 +109,6 @@ Grid empty_value_grid() {
           {}};
 }
 
-std::string markdown_table(const Grid& grid) {
-  std::string head = "|", rule = "|";
-  for (const Column& column : grid.columns) {
-    head += " " + column.head + (column.unit.empty() ? "" : " " + column.unit) + " |";
-    rule += column.number ? " ---: |" : " --- |";
-  }
-  std::string text = head + "\n" + rule + "\n";
-  for (const auto& row : grid.rows) {
-    text += "|";
-    for (const Cell& cell : row) text += " " + markdown_cell(cell.text) + " |";
-    text += "\n";
-  }
-  return text;
-}
-
 std::string sources_markdown(const Accuracy& accuracy) {
   std::string text;
   for (const MeasurementFile& file : accuracy.files) {
@@ -138,6 +124,21 @@ std::string sources_markdown(const Accuracy& accuracy) {
 }
 
 }  // namespace
+
+std::string markdown_table(const Grid& grid) {
+  std::string head = "|", rule = "|";
+  for (const Column& column : grid.columns) {
+    head += " " + column.head + (column.unit.empty() ? "" : " " + column.unit) + " |";
+    rule += column.number ? " ---: |" : " --- |";
+  }
+  std::string text = head + "\n" + rule + "\n";
+  for (const auto& row : grid.rows) {
+    text += "|";
+    for (const Cell& cell : row) text += " " + markdown_cell(cell.text) + " |";
+    text += "\n";
+  }
+  return text;
+}
 
 Grid accuracy_grid(const Accuracy& accuracy) {
   Grid grid{{{"Source, table", "", false}, {"Quantity", "", false}}, {}};
@@ -252,13 +253,15 @@ std::string accuracy_table(const Accuracy& accuracy, const TableStyle& style, bo
 
 std::string accuracy_markdown(const Accuracy& accuracy, const std::string& command,
                               const std::string& date) {
-  std::string text = "# Predictions against published measurements\n\nWritten by `" + command +
-                     "` on " + date +
-                     ". Every row, with its configuration, is on the page that `--html` writes and "
-                     "in the JSON.\n\n" +
-                     markdown_table(accuracy_grid(accuracy)) + "\n" + accuracy_note() + "\n\n" +
-                     accuracy_totals(accuracy) + "\n## Furthest off\n\n" +
-                     markdown_table(worst_grid(accuracy, kWorstInFile));
+  std::string text =
+      "# Predictions against published measurements\n\nWritten by `" + command + "` on " + date +
+      ". Every row, with its configuration, is on the page that `--html` writes and "
+      "in the JSON.\n\n## For planners\n\n" +
+      markdown_table(planner_grid(accuracy)) + "\n" + planner_note() + "\n\n## Other programs\n\n" +
+      markdown_table(rival_grid(accuracy)) + "\n" + rival_note() + "\n\n## Every table\n\n" +
+      markdown_table(accuracy_grid(accuracy)) + "\n" + accuracy_note() + "\n\n" +
+      accuracy_totals(accuracy) + "\n## Furthest off\n\n" +
+      markdown_table(worst_grid(accuracy, kWorstInFile));
   const Grid refused = refused_grid(accuracy);
   if (!refused.rows.empty()) text += "\n## Refused\n\n" + markdown_table(refused);
   return text + "\n## Sources\n\n" + sources_markdown(accuracy);

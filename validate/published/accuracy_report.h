@@ -20,6 +20,8 @@ std::string accuracy_note();
 Grid worst_grid(const Accuracy& accuracy, std::size_t most);
 /// Rows that nothing is predicted for, and why.
 Grid refused_grid(const Accuracy& accuracy);
+/// `grid` as a table of Markdown.
+std::string markdown_table(const Grid& grid);
 /// Every value.
 Grid value_grid(const Accuracy& accuracy);
 

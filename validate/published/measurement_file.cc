@@ -96,6 +96,8 @@ const std::vector<std::string>& measurand_names() {
                                                  "peak_memory_bytes",
                                                  "peak_stash_bytes",
                                                  "state_memory_bytes",
+                                                 "last_peak_bytes",
+                                                 "last_held_bytes",
                                                  "stash_ratio"};
   return names;
 }

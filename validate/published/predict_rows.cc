@@ -3,6 +3,7 @@
 #include "validate/published/predict_rows.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstring>
 #include <optional>
@@ -19,18 +20,25 @@
 namespace interlock {
 namespace {
 
-/// The head of a prediction that goes through a pipe; its texts follow.
+/// The head of a prediction that goes through a pipe; its texts follow, each with a zero behind it.
 struct PipedPrediction {
   RowValues values;
   double wall_time = 0;
-  std::size_t choice_size = 0;
 };
 static_assert(std::is_trivially_copyable_v<PipedPrediction>);
 
+/// Returns the texts of `row`, in the order in which they go through a pipe.
+template <typename Row>
+auto texts_of(Row& row) {
+  return std::array{&row.choice, &row.setup.device, &row.setup.framework, &row.setup.model,
+                    &row.problem};
+}
+
 std::string bytes_of(const RowPrediction& row) {
-  const PipedPrediction head{row.values, row.wall_time, row.choice.size()};
+  const PipedPrediction head{row.values, row.wall_time};
   std::string bytes(reinterpret_cast<const char*>(&head), sizeof head);
-  return bytes + row.choice + row.problem;
+  for (const std::string* text : texts_of(row)) bytes += *text + '\0';
+  return bytes;
 }
 
 RowPrediction prediction_of(const JobResult& result) {
@@ -38,10 +46,15 @@ RowPrediction prediction_of(const JobResult& result) {
   PipedPrediction head;
   CHECK(result.bytes.size() >= sizeof head, "a process sends all of a prediction");
   std::memcpy(&head, result.bytes.data(), sizeof head);
-  const std::string texts = result.bytes.substr(sizeof head);
-  CHECK(texts.size() >= head.choice_size, "a process sends all of a prediction");
-  return {head.values, head.wall_time, texts.substr(0, head.choice_size),
-          texts.substr(head.choice_size)};
+  RowPrediction row{.values = head.values, .wall_time = head.wall_time};
+  std::size_t at = sizeof head;
+  for (std::string* text : texts_of(row)) {
+    const std::size_t end = result.bytes.find('\0', at);
+    CHECK(end != std::string::npos, "a process sends all of a prediction");
+    *text = result.bytes.substr(at, end - at);
+    at = end + 1;
+  }
+  return row;
 }
 
 RowPrediction timed_prediction(const MeasuredRow& row, Efficiencies efficiencies) {
@@ -67,6 +80,12 @@ Bytes state_memory(const DeviceMetrics& device) {
     sum += device.memory[static_cast<std::size_t>(kind)];
   }
   return sum;
+}
+
+/// Memory of the last rank between two steps.
+Bytes last_held(const DeviceMetrics& device, const MeasureInputs& inputs) {
+  const Bytes libraries = inputs.library_memory.empty() ? Bytes(0) : inputs.library_memory.back();
+  return state_memory(device) + libraries;
 }
 
 /// How long a pass of the stage in the middle takes; 0: there is none of that kind.
@@ -96,11 +115,52 @@ bool leaves_room(const Question& question, const Metrics& metrics) {
          (most <= Bytes(0) || fullest_device(metrics).peak_memory <= most);
 }
 
+/// Flops of forwards as MFU counts them, and as others would.
+struct CountedForward {
+  double counted = 0, whole = 0, embedding = 0;
+};
+
+/// Source: PaLM, arXiv 2204.02311, appendix B (6 N + 12 L H Q T flops a token); torchtitan,
+/// torchtitan/models/utils.py, and Megatron-LM, megatron/training/training.py: the same without the
+/// weights of an input embedding.
+CountedForward counted_forward(const ModelGraph& graph) {
+  CountedForward sum;
+  bool tied = false, embeds = false;
+  for (const Module& module : graph.modules) {
+    tied = tied || module.tied_parameters > 0;
+    for (const Work& work : module.forward) {
+      const double flops = counted_flops(work).value();
+      const bool halved = work.op_class == OpClass::Attention && graph.attention_flops == "causal";
+      sum.counted += flops;
+      sum.whole += halved ? 2 * flops : flops;
+      embeds = embeds || work.op_class == OpClass::Embedding;
+    }
+  }
+  if (embeds && !tied) {
+    sum.embedding = 2 * static_cast<double>(graph.modules.front().parameters) *
+                    graph.samples_per_micro_batch.value_or(0) * graph.tokens_per_sample.value_or(0);
+  }
+  return sum;
+}
+
+RowSetup setup_of(const Question& question) {
+  const ModelGraph& graph = question.graph;
+  return {question.cluster.machines.front().device.name, question.framework.name,
+          graph.experts > 0         ? "experts"
+          : graph.tokens_per_sample ? "dense"
+                                    : "network"};
+}
+
 RowValues values_of(const Plan& plan) {
   const LongStepResult step = run_long_step(plan);
   const ScenarioResult& result = step.result;
   const Metrics& metrics = result.measurement.metrics;
   const MeasureInputs whole = measure_inputs(plan);
+  const CountedForward forward = counted_forward(plan.question.graph);
+  // The result may be of a step of fewer micro-batches.
+  const double longer =
+      double(plan.micro_batches) / result.plan.micro_batches * (metrics.step_time / step.step_time);
+  const double mfu = metrics.mfu.value_or(0) * longer / std::max(forward.counted, 1.0);
   return {.step_time = step.step_time.value(),
           .samples_per_s = whole.samples_per_step.value_or(0) / step.step_time.value(),
           .tokens_per_s = whole.tokens_per_step.value_or(0) / step.step_time.value(),
@@ -114,6 +174,10 @@ RowValues values_of(const Plan& plan) {
           .peak_memory = largest(metrics, peak_memory).value(),
           .peak_stash = largest(metrics, peak_stash).value(),
           .state_memory = largest(metrics, state_memory).value(),
+          .last_peak = metrics.devices.back().peak_memory.value(),
+          .last_held = last_held(metrics.devices.back(), whole).value(),
+          .mfu = mfu * forward.whole,
+          .palm_mfu = mfu * (forward.whole + forward.embedding),
           .fits = metrics.fits_in_memory,
           .leaves_room = leaves_room(plan.question, metrics),
           .knows_memory = metrics.memory_capacity > Bytes(0)};
@@ -140,7 +204,7 @@ RowPrediction predict_document(const JsonValue& document, Efficiencies efficienc
         borrow_from_others(machine.device);
       }
     }
-    return {.values = values_of(lay_out(scenarios.front()))};
+    return {.values = values_of(lay_out(scenarios.front())), .setup = setup_of(scenarios.front())};
   } catch (const Error& error) {
     return {.problem = one_line(error.what(), document)};
   }

@@ -17,13 +17,24 @@ struct RowValues {
   double forward = 0, backward = 0;                          // s, of the stage in the middle
   double mean_forward = 0, mean_input = 0, mean_weight = 0;  // s, means over stages
   double peak_memory = 0, peak_stash = 0, state_memory = 0;  // bytes, of the fullest device
-  bool fits = true;                                          // into the memory of the devices
+  double last_peak = 0, last_held = 0;  // bytes, of the last rank; held: from step to step
+  double mfu = 0;           // the whole score matrix counted, as Megatron-LM and torchtitan do
+  double palm_mfu = 0;      // and an input embedding of its own as if it multiplied, as PaLM does
+  bool fits = true;         // into the memory of the devices
   bool leaves_room = true;  // beside it for what processes hold, see scenarios/plan/reserve.h
   bool knows_memory = false;
 };
 
+/// The device, framework and model of a row, in the words of a scenario.
+struct RowSetup {
+  std::string device;     // "H100"
+  std::string framework;  // "nemo"; "inline": its numbers are the row's own; empty: none
+  std::string model;      // "dense", "experts", or "network": it has no tokens
+};
+
 struct RowPrediction {
   RowValues values;
+  RowSetup setup;
   double wall_time = 0;  // s, that predicting took; for people
   std::string choice;    // which of the candidates it is
   std::string problem;   // why there is nothing; empty: all is well

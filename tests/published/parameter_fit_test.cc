@@ -1,0 +1,83 @@
+// Fits of one number again: against rows whose best factor and errors are known by hand.
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/published/parameter_fit.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/json/json.h"
+
+namespace interlock::parameter_fit_test {
+namespace {
+
+/// A row whose time is `slope` times as sensitive as the number, and right at `factor` times it.
+VariedRow row_of(const std::string& source, double factor, double slope = 1) {
+  VariedRow row{source, "model", "device", {}};
+  for (const double tried : varied_factors()) {
+    row.errors.push_back(slope * std::log(tried / factor));
+  }
+  return row;
+}
+
+TEST_CASE("a factor that all rows agree on is found, and serves rows that had no part in it") {
+  const ParameterFit fit =
+      fit_rows({row_of("a", 1.3), row_of("a", 1.3, 0.5), row_of("b", 1.3), row_of("c", 1.3, 2)});
+  CHECK(fit.rows == 4);
+  INFO("found in steps of a fortieth of the logarithm of two and wider");
+  CHECK(fit.best == doctest::Approx(1.3).epsilon(0.03));
+  INFO("as it is: 1 / 1.3, 1 / sqrt(1.3) and 1 / 1.69, less one; the middle of four");
+  CHECK(fit.error_now == doctest::Approx(1 - 1 / 1.3).epsilon(1e-6));
+  CHECK(fit.error_best < 0.03);
+  CHECK(fit.source.groups == 3);
+  CHECK(fit.source.error < 0.03);
+  INFO("one model and one device: nothing can be left out");
+  CHECK(fit.model.groups == 0);
+  CHECK(fit.device.groups == 0);
+}
+
+TEST_CASE("sources that disagree are as far off as the others' factor is from theirs") {
+  const ParameterFit fit = fit_rows({row_of("a", 1.0), row_of("a", 1.0), row_of("b", 1.5)});
+  CHECK(fit.best == doctest::Approx(1));
+  CHECK(fit.error_now == doctest::Approx(0).epsilon(1e-9));
+  INFO("a's rows with b's 1.5: +50 %, twice; b's with a's: -33 %; the middle is 50 %");
+  CHECK(fit.source.error == doctest::Approx(0.5).epsilon(0.03));
+}
+
+TEST_CASE("the tables name fitted keys of frameworks and devices, with the rows they rest on") {
+  const JsonValue file = parse_json(R"({"kind": "measurements", "source": {"paper": "we"},
+    "tables": [{"name": "t", "scenario": {"model": "gpt2-xl"},
+      "columns": ["id", "measured.step_time_s"], "rows": [["a", 1], ["b", 2], ["c", 3]],
+      "fitted": [
+        {"parameters": "megatron-lm: kernel_issue, exchange_issue; A100: tile_ramp",
+         "rows": ["a", "b"]},
+        {"parameters": "rate of the cards", "rows": ["c"]}]}]})",
+                                    "lab.json");
+  const std::vector<FittedParameter> found = fitted_parameters({read_measurements(file, "lab")});
+  REQUIRE(found.size() == 3);
+  CHECK(found[1].entry == "megatron-lm");
+  CHECK(found[1].key == "exchange_issue");
+  CHECK(found[2].entry == "A100");
+  CHECK(found[2].key == "tile_ramp");
+  for (const FittedParameter& one : found) {
+    CHECK(one.rests_on == std::vector<std::string>{"lab: 2 rows"});
+  }
+}
+
+TEST_CASE("every fitted number that a shipped table names is varied, or told why not") {
+  std::vector<MeasurementFile> files = {read_measurements(published_path("primus"))};
+  const std::vector<FittedParameter> found = fitted_parameters(files);
+  REQUIRE(found.size() == 1);
+  const ParameterFit fit = refit(found.front(), files, 2, 1);
+  CHECK(fit.problem == "");
+  CHECK(fit.rows == 2);
+  CHECK(fit.value != "");
+  CHECK(fit.origin.find("fit on one row") != std::string::npos);
+  INFO("its errors are a percent or two: the best factor is near one");
+  CHECK(fit.best == doctest::Approx(1).epsilon(0.1));
+  CHECK(fit_markdown({fit}, "me").find("primus: product_speed") != std::string::npos);
+}
+
+}  // namespace
+}  // namespace interlock::parameter_fit_test

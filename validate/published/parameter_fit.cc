@@ -1,0 +1,450 @@
+// Finds fitted numbers, varies them, and fits them with sources, models and devices left out.
+// SPDX-License-Identifier: Apache-2.0
+#include "validate/published/parameter_fit.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "base/error.h"
+#include "base/error_summary.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "hardware/devices/catalogue_file.h"
+#include "reports/words/scale.h"
+#include "scenarios/load/read_framework.h"
+#include "validate/published/accuracy_report.h"
+#include "validate/published/predict_rows.h"
+
+namespace interlock {
+namespace {
+
+constexpr const char* kDevices = "hardware/catalogue/devices";
+constexpr const char* kFrameworks = "scenarios/frameworks";
+constexpr double kRefused = 10;  // the error of a value out of range, which no fit takes
+constexpr int kSteps = 60;       // of a fit, between the least and the greatest factor
+/// Quantities that tell a speed without another row.
+constexpr Measurand kSpeeds[] = {Measurand::StepTime,   Measurand::SamplesPerS,
+                                 Measurand::TokensPerS, Measurand::TflopsPerDevice,
+                                 Measurand::Forward,    Measurand::Backward};
+
+/// Letters and digits alone: "RTX 3090" is "rtx3090", as "RTX-3090-24GB" begins.
+std::string label_of(const std::string& name) {
+  std::string label;
+  for (const char c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c))) {
+      label += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+  }
+  return label;
+}
+
+bool is_framework(const std::string& entry) {
+  const std::vector<std::string> names = framework_names();
+  return std::find(names.begin(), names.end(), entry) != names.end();
+}
+
+JsonValue read_entry(const char* folder, const std::string& name) {
+  return read_json_file(data_folder(folder) + "/" + name + ".json");
+}
+
+/// Devices of the catalogue, by the name that they give themselves.
+std::map<std::string, std::string> devices_of(const std::string& entry) {
+  std::map<std::string, std::string> files;
+  for (const std::string& file : catalogue_entries(kDevices)) {
+    const JsonValue document = read_entry(kDevices, file);
+    const JsonValue* name = document.find("name");
+    if (holds_text(name) && label_of(name->text).starts_with(label_of(entry))) {
+      files[name->text] = file;
+    }
+  }
+  return files;
+}
+
+std::vector<std::string> split_at(const std::string& text, char mark) {
+  std::vector<std::string> parts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(mark, begin), text.size());
+    std::string part = text.substr(begin, end - begin);
+    part.erase(0, part.find_first_not_of(' '));
+    parts.push_back(part);
+    begin = end + 1;
+  }
+  return parts;
+}
+
+/// The parameters of "A: k, l; B: m", where A and B are known and keys have no spaces.
+std::vector<FittedParameter> parameters_in(const std::string& text) {
+  std::vector<FittedParameter> found;
+  for (const std::string& part : split_at(text, ';')) {
+    const std::size_t colon = part.find(": ");
+    if (colon == std::string::npos) continue;
+    const std::string entry = part.substr(0, colon);
+    if (!is_framework(entry) && devices_of(entry).empty()) continue;
+    for (const std::string& key : split_at(part.substr(colon + 1), ',')) {
+      if (!key.empty() && key.find(' ') == key.npos) found.push_back({entry, key, {}});
+    }
+  }
+  return found;
+}
+
+const JsonValue* value_at(const JsonValue& document, const std::string& path) {
+  const JsonValue* value = &document;
+  for (const std::string& key : split_at(path, '.')) {
+    if (value != nullptr) value = value->find(key);
+  }
+  return value;
+}
+
+/// `value`, a number or a text that begins with one, `factor` times as large.
+JsonValue scaled(const JsonValue& value, double factor) {
+  if (value.kind == JsonValue::Kind::Number) return json_number(value.number * factor);
+  double number = 0;
+  const char* end = value.text.data() + value.text.size();
+  const auto [rest, failed] = std::from_chars(value.text.data(), end, number);
+  CHECK(failed == std::errc(), "quantities begin with a number");
+  return json_text(std::to_string(number * factor) + std::string(rest, end));
+}
+
+/// Sets a key, whose names have dots between them, of an object.
+void set_at(JsonValue& object, const std::string& path, const JsonValue& value) {
+  set_json(object, path, value, "validate fit");
+}
+
+/// A parameter to be varied: its file, and its number in it.
+struct Numbered {
+  JsonValue document;
+  JsonValue value;
+  std::string origin;
+};
+
+std::optional<Numbered> numbered(const FittedParameter& parameter) {
+  Numbered found;
+  if (is_framework(parameter.entry)) {
+    found.document = read_entry(kFrameworks, parameter.entry);
+  } else {
+    found.document = read_entry(kDevices, devices_of(parameter.entry).begin()->second);
+  }
+  const JsonValue* value = value_at(found.document, parameter.key);
+  if (value == nullptr) return std::nullopt;
+  found.value = *value;
+  if (const JsonValue* origins = found.document.find("origin")) {
+    const JsonValue* origin = origins->find(parameter.key);
+    if (holds_text(origin)) found.origin = origin->text;
+  }
+  return found;
+}
+
+/// Returns `row` with the parameter `factor` times as large; nothing if it does not price the row.
+std::optional<MeasuredRow> varied(const MeasuredRow& row, const FittedParameter& parameter,
+                                  const Numbered& number, const std::string& device_file,
+                                  double factor) {
+  MeasuredRow copy = row;
+  copy.candidates.clear();
+  const JsonValue value = scaled(number.value, factor);
+  if (device_file.empty()) {
+    const JsonValue* framework = value_at(row.document, "training.framework");
+    if (!holds_text(framework) || framework->text != parameter.entry) return std::nullopt;
+    JsonValue own = number.document;
+    set_at(own, parameter.key, value);
+    JsonValue* training = copy.document.find("training");
+    *training->find("framework") = own;
+    return copy;
+  }
+  JsonValue device = json_object({{"base", json_text(device_file)}});
+  set_at(device, parameter.key, value);
+  JsonValue* cluster = copy.document.find("cluster");
+  if (cluster == nullptr || cluster->find("machines") != nullptr) return std::nullopt;
+  if (holds_text(cluster)) *cluster = json_object({{"machine", *cluster}});
+  set_at(*cluster, "device", device);
+  return copy;
+}
+
+std::optional<Measurand> speed_of(const MeasuredRow& row) {
+  for (const Measurand what : kSpeeds) {
+    const auto found = row.measured.find(what);
+    if (found != row.measured.end() && found->second > 0) return what;
+  }
+  return std::nullopt;
+}
+
+/// A model in few words: its name, or its layers and width.
+std::string model_of(const JsonValue& document) {
+  const JsonValue* model = document.find("model");
+  if (model == nullptr) return "";
+  if (holds_text(model)) return model->text;
+  if (const JsonValue* base = model->find("base"); holds_text(base)) return base->text;
+  std::string words;
+  for (const char* key : {"kind", "layers", "hidden_size", "experts"}) {
+    const JsonValue* value = model->find(key);
+    if (value != nullptr) words += described(*value) + " ";
+  }
+  return words;
+}
+
+/// A row that a parameter may price.
+struct Candidate {
+  const MeasuredRow* row = nullptr;
+  std::string source;
+};
+
+/// The rows that tell a speed, in the order of files.
+std::vector<Candidate> speed_rows(const std::vector<MeasurementFile>& files) {
+  std::vector<Candidate> rows;
+  for (const MeasurementFile& file : files) {
+    for (const MeasuredTable& table : file.tables) {
+      for (const MeasuredRow& row : table.rows) {
+        if (speed_of(row) && row.candidates.empty()) rows.push_back({&row, file.name});
+      }
+    }
+  }
+  return rows;
+}
+
+/// The rows of `entry`, and the device of each: those of a framework name it, those of a device run
+/// on it.
+std::vector<std::pair<Candidate, std::string>> priced_rows(
+    const FittedParameter& parameter, const std::vector<MeasurementFile>& files, int jobs) {
+  const bool framework = is_framework(parameter.entry);
+  std::vector<Candidate> rows = speed_rows(files);
+  std::erase_if(rows, [&](const Candidate& candidate) {
+    const JsonValue* name = value_at(candidate.row->document, "training.framework");
+    return framework && !(holds_text(name) && name->text == parameter.entry);
+  });
+  std::vector<const MeasuredRow*> asked;
+  for (const Candidate& candidate : rows) asked.push_back(candidate.row);
+  const std::vector<RowPrediction> predictions = predict_rows(asked, jobs);
+  const std::string label = label_of(parameter.entry);
+  std::vector<std::pair<Candidate, std::string>> priced;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::string& device = predictions[i].setup.device;
+    const bool of_device = framework || label_of(device).starts_with(label);
+    if (predictions[i].problem.empty() && of_device) priced.emplace_back(rows[i], device);
+  }
+  return priced;
+}
+
+/// Items spread evenly over all, so that at most `most` are left.
+template <typename Item>
+std::vector<Item> thinned(const std::vector<Item>& items, std::size_t most) {
+  std::vector<Item> left;
+  const std::size_t count = std::min(most, items.size());
+  for (std::size_t i = 0; i < count; ++i) left.push_back(items[i * items.size() / count]);
+  return left;
+}
+
+/// The errors of rows whose predictions at all factors follow each other.
+std::vector<VariedRow> varied_rows(const std::vector<std::pair<Candidate, std::string>>& priced,
+                                   const std::vector<RowPrediction>& predictions) {
+  const std::size_t factors = varied_factors().size();
+  CHECK(predictions.size() == priced.size() * factors, "a prediction for each factor");
+  std::vector<VariedRow> rows;
+  for (std::size_t i = 0; i < priced.size(); ++i) {
+    const MeasuredRow& row = *priced[i].first.row;
+    const Measurand what = *speed_of(row);
+    VariedRow varied_row{priced[i].first.source, model_of(row.document), priced[i].second, {}};
+    for (std::size_t f = 0; f < factors; ++f) {
+      const auto value = predicted_value(what, row, predictions[i * factors + f].values, nullptr);
+      varied_row.errors.push_back(value ? std::log(*value / row.measured.at(what)) : kRefused);
+    }
+    if (varied_row.errors[factors / 2] != kRefused) rows.push_back(std::move(varied_row));
+  }
+  return rows;
+}
+
+/// The error of `row` at a factor between those that were tried: `at` counts steps of the grid.
+double error_at(const VariedRow& row, double at) {
+  const std::size_t below = std::min(static_cast<std::size_t>(at), varied_factors().size() - 2);
+  const double share = at - static_cast<double>(below);
+  return (1 - share) * row.errors[below] + share * row.errors[below + 1];
+}
+
+using Rows = std::vector<const VariedRow*>;
+
+/// The place in the grid with the least sum of absolute errors.
+double best_place(const Rows& rows) {
+  const double last = static_cast<double>(varied_factors().size() - 1);
+  double best = last / 2, least = INFINITY;
+  for (int step = 0; step <= kSteps; ++step) {
+    const double at = last * step / kSteps;
+    double sum = 0;
+    for (const VariedRow* row : rows) sum += std::abs(error_at(*row, at));
+    if (sum < least) best = at;
+    least = std::min(least, sum);
+  }
+  return best;
+}
+
+double median_error(const Rows& rows, double at) {
+  std::vector<double> errors;
+  for (const VariedRow* row : rows) errors.push_back(std::abs(std::expm1(error_at(*row, at))));
+  return median_of(errors);
+}
+
+/// Fits with each group left out in turn, and tells how far off its rows are.
+LeftOut left_out(const Rows& rows, std::string VariedRow::*group) {
+  std::set<std::string> groups;
+  for (const VariedRow* row : rows) groups.insert(row->*group);
+  if (groups.size() < 2) return {};
+  std::vector<double> errors;
+  for (const std::string& name : groups) {
+    Rows others;
+    for (const VariedRow* row : rows) {
+      if (row->*group != name) others.push_back(row);
+    }
+    const double at = best_place(others);
+    for (const VariedRow* row : rows) {
+      if (row->*group == name) errors.push_back(std::abs(std::expm1(error_at(*row, at))));
+    }
+  }
+  return {static_cast<int>(groups.size()), median_of(errors)};
+}
+
+std::string percent_of(double share) { return fixed(100 * share, 1); }
+
+std::string left_text(const LeftOut& left) {
+  return left.groups == 0 ? kUnknown
+                          : percent_of(left.error) + " (" + std::to_string(left.groups) + ")";
+}
+
+}  // namespace
+
+const std::vector<double>& varied_factors() {
+  static const std::vector<double> factors = {
+      0.5, std::sqrt(0.5), std::sqrt(std::sqrt(0.5)), 1, std::sqrt(std::sqrt(2)), std::sqrt(2), 2};
+  return factors;
+}
+
+std::vector<FittedParameter> fitted_parameters(const std::vector<MeasurementFile>& files) {
+  std::vector<FittedParameter> all;
+  for (const MeasurementFile& file : files) {
+    std::map<std::string, int> counts;
+    for (const MeasuredTable& table : file.tables) {
+      for (const MeasuredRow& row : table.rows) ++counts[row.fitted];
+    }
+    for (const auto& [text, count] : counts) {
+      for (const FittedParameter& one : parameters_in(text)) {
+        auto known = std::find_if(all.begin(), all.end(), [&](const FittedParameter& other) {
+          return other.entry == one.entry && other.key == one.key;
+        });
+        if (known == all.end()) known = all.insert(all.end(), one);
+        known->rests_on.push_back(file.name + ": " + std::to_string(count) +
+                                  (count == 1 ? " row" : " rows"));
+      }
+    }
+  }
+  return all;
+}
+
+ParameterFit fit_rows(const std::vector<VariedRow>& rows) {
+  CHECK(!rows.empty(), "rows to fit");
+  Rows all;
+  for (const VariedRow& row : rows) all.push_back(&row);
+  const double middle = static_cast<double>(varied_factors().size() - 1) / 2;
+  const double best = best_place(all);
+  const auto below = std::min(static_cast<std::size_t>(best), varied_factors().size() - 2);
+  const double share = best - static_cast<double>(below);
+  ParameterFit fit{.rows = static_cast<int>(rows.size())};
+  fit.best =
+      std::pow(varied_factors()[below], 1 - share) * std::pow(varied_factors()[below + 1], share);
+  fit.error_now = median_error(all, middle);
+  fit.error_best = median_error(all, best);
+  fit.source = left_out(all, &VariedRow::source);
+  fit.model = left_out(all, &VariedRow::model);
+  fit.device = left_out(all, &VariedRow::device);
+  return fit;
+}
+
+ParameterFit refit(const FittedParameter& parameter, const std::vector<MeasurementFile>& files,
+                   std::size_t most, int jobs) {
+  const std::optional<Numbered> number = numbered(parameter);
+  if (!number) return {.parameter = parameter, .problem = "its file has no such key any more"};
+  std::map<std::string, std::string> devices;
+  if (!is_framework(parameter.entry)) devices = devices_of(parameter.entry);
+  auto priced = thinned(priced_rows(parameter, files, jobs), most);
+  const auto row_at = [&](const std::pair<Candidate, std::string>& one, double factor) {
+    const auto file = devices.find(one.second);
+    return varied(*one.first.row, parameter, *number, file == devices.end() ? "" : file->second,
+                  factor);
+  };
+  std::erase_if(priced, [&](const auto& one) { return !row_at(one, 1); });
+  std::vector<MeasuredRow> asked;
+  for (const auto& one : priced) {
+    for (const double factor : varied_factors()) asked.push_back(*row_at(one, factor));
+  }
+  std::vector<const MeasuredRow*> pointers;
+  for (const MeasuredRow& row : asked) pointers.push_back(&row);
+  const std::vector<VariedRow> rows = varied_rows(priced, predict_rows(pointers, jobs));
+  if (rows.empty()) return {.parameter = parameter, .problem = "no row that it prices alone"};
+  ParameterFit fit = fit_rows(rows);
+  fit.parameter = parameter;
+  fit.value = holds_text(&number->value) ? number->value.text : format_number(number->value.number);
+  fit.origin = number->origin;
+  return fit;
+}
+
+Grid fit_grid(const std::vector<ParameterFit>& fits) {
+  Grid grid{{{"Parameter", "", false},
+             {"Is", ""},
+             {"Rows", ""},
+             {"Error", "%"},
+             {"Best", "times"},
+             {"Error there", "%"},
+             {"Source left out", "%"},
+             {"Model left out", "%"},
+             {"Device left out", "%"}},
+            {}};
+  for (const ParameterFit& fit : fits) {
+    const std::string name = fit.parameter.entry + ": " + fit.parameter.key;
+    if (!fit.problem.empty()) {
+      grid.rows.push_back({{name},
+                           {fit.problem},
+                           {"0"},
+                           {kUnknown},
+                           {kUnknown},
+                           {kUnknown},
+                           {kUnknown},
+                           {kUnknown},
+                           {kUnknown}});
+      continue;
+    }
+    grid.rows.push_back({{name},
+                         {fit.value},
+                         {std::to_string(fit.rows)},
+                         {percent_of(fit.error_now)},
+                         {fixed(fit.best, 2)},
+                         {percent_of(fit.error_best)},
+                         {left_text(fit.source)},
+                         {left_text(fit.model)},
+                         {left_text(fit.device)}});
+  }
+  return grid;
+}
+
+std::string fit_note() {
+  return "Rows: that the number prices, those that it was fitted on among them. Errors: medians of "
+         "absolute ones. Best: the factor, between half and twice, with the least sum of absolute "
+         "logarithms over all rows, all other numbers as they are. Left out: the errors of a "
+         "source, a model or a device when the factor is fitted on all others, over all of them in "
+         "turn, how many in brackets.";
+}
+
+std::string fit_markdown(const std::vector<ParameterFit>& fits, const std::string& command) {
+  std::string text = "# Fitted numbers, fitted again\n\nWritten by `" + command + "`.\n\n" +
+                     markdown_table(fit_grid(fits)) + "\n" + fit_note() +
+                     "\n\n## What each rests on\n\n";
+  for (const ParameterFit& fit : fits) {
+    text += "- **" + fit.parameter.entry + ": " + fit.parameter.key + "**, " + fit.value + ": ";
+    for (std::size_t i = 0; i < fit.parameter.rests_on.size(); ++i) {
+      text += (i > 0 ? ", " : "") + fit.parameter.rests_on[i];
+    }
+    text += ". Its file says: " + (fit.origin.empty() ? "nothing" : fit.origin) + ".\n";
+  }
+  return text;
+}
+
+}  // namespace interlock
