@@ -48,8 +48,8 @@ ContractObject training() {
            {"global_batch_size", samples, "required, unless the model is a profile",
             "Samples of one step."},
            {"micro_batch_size", either({samples, one_of({"balanced"})}), "the global batch",
-            "Samples of one micro-batch; divides the global batch. `balanced`: `terapipe` chooses "
-            "it together with its token slices, and may mix sizes."},
+            "Samples of one micro-batch; divides the global batch. `balanced`: `terapipe` and "
+            "`seq1f1b` choose it together with their token slices, and may mix sizes."},
            {"micro_batches", samples, "1",
             "Micro-batches M of one step, instead of `micro_batch_size`."},
            {"precision", one_of(precision_names()), "bf16",
@@ -228,9 +228,13 @@ std::vector<ContractKey> special_keys() {
       {"evaluations", whole(1, 1e6), "up to 1000, fewer where a step is long",
        "`auto`: orders that the search looks at."},
       {"slices", either({one_of({"balanced"}), whole(1, 65'536), list(whole(1), 1)}), "balanced",
-       "`terapipe`: token slices of each sequence. `balanced`: those that the search of the "
+       "`terapipe`, `seq1f1b`: token slices of each sequence. `balanced`: those that the search of "
+       "the "
        "paper finds. A number of equal slices, the only form for a profile. Or a list "
-       "with the tokens of each."}};
+       "with the tokens of each."},
+      {"equal_in", one_of({"tokens", "time"}), "tokens",
+       "What a number of equal `slices` have in common. `time`: late slices, whose attention reads "
+       "more, have fewer tokens; the longest takes as little time as can be."}};
 }
 
 ContractObject schedule() {
