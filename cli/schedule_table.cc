@@ -62,7 +62,7 @@ This page is what `interlock schedule --table --svg docs/schedules.svg` prints a
 compares them. `interlock schedule SCENARIO` draws any of them, `interlock schedule --list` says
 what each does.
 
-![Bubble against stash of every schedule, with messages of no time and of a quarter of a forward](schedules.svg)
+![Bubble against stash of every schedule, messages free and slow](schedules.svg)
 
 A dot is a schedule at the size below. A line leads from it to where messages of a quarter of the
 forward of a device's share take it: schedules that send more, or have less ahead, rise further.

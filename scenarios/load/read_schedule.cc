@@ -148,7 +148,7 @@ void read_members(Section& section, SchedulePolicy& policy) {
     policy.memory = read_bytes(*memory, section.diagnostics()).value_or(Bytes(0));
   }
   policy.evaluations = section.written_count("evaluations");
-  for (const char* elsewhere : {"slices", "file"}) section.get(elsewhere);
+  for (const char* elsewhere : {"slices", "equal_in", "file"}) section.get(elsewhere);
   read_execution(section, policy);
 }
 

@@ -43,7 +43,7 @@ std::array<int, 4> v_min_pattern(int p, int r) {
   return {r, 2 * p - r - 1, 2 * p + shift + r, 4 * p + shift - r - 1};
 }
 
-/// What lies in which cell, for as few micro-batches as show all of it.
+/// The passes of all cells, for as few micro-batches as show all of it.
 class VCells {
  public:
   VCells(int ranks, int micro_batches, VPattern pattern)
@@ -227,7 +227,7 @@ ScheduleEntry schedules::v_half() {
                       [](const PipelineShape& s) -> double { return s.devices / 2 + 1; }}};
 }
 
-// Likewise of 2p/3m.
+// 4p - 5 or 4p - 7 cells are the whole of 2p/3m.
 ScheduleEntry schedules::v_min() {
   return {.name = "v-min",
           .split_backward = true,
