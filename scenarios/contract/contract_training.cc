@@ -15,7 +15,7 @@ constexpr double kLargestBatch = 1e9, kMostTraffic = 100;
 
 ContractType strategy_kind() {
   return one_of({"global", "local", "interlocking", "greedy", "chunked", "overlapping",
-                 "forward-forward", "backlink", "tree", "pairwise", "inference"});
+                 "forward-forward", "backlink", "tree", "independent", "pairwise", "inference"});
 }
 
 const std::vector<std::string>& optimizer_kinds() {
@@ -95,8 +95,9 @@ ContractObject training() {
 }
 
 const std::vector<std::string>& trained_by_heads() {
-  static const std::vector<std::string> kinds = {"local",   "interlocking", "pairwise", "greedy",
-                                                 "chunked", "overlapping",  "backlink", "tree"};
+  static const std::vector<std::string> kinds = {"local",    "interlocking", "pairwise",
+                                                 "greedy",   "chunked",      "overlapping",
+                                                 "backlink", "tree",         "independent"};
   return kinds;
 }
 
@@ -120,7 +121,10 @@ ContractObject strategy() {
            "local, but the next stage's error also goes down the last `modules` of a stage (arXiv "
            "2205.07141). `tree`: local, but stages read the output of their parent in a tree "
            "(arXiv "
-           "2606.21497). `inference`: forward only."},
+           "2606.21497). `independent`: local, but every stage reads the batch itself, noised to "
+           "its "
+           "own degree, and hands nothing on (DiffusionBlocks, arXiv 2506.14202). `inference`: "
+           "forward only."},
           {"n_wise",
            whole(1, 1e9),
            "2",
@@ -144,7 +148,7 @@ ContractObject strategy() {
            "computed",
            "`skipped` saves the first operator's input gradient where nothing reads it.",
            {"global", "local", "interlocking", "pairwise", "greedy", "chunked", "overlapping",
-            "forward-forward", "backlink", "tree"}},
+            "forward-forward", "backlink", "tree", "independent"}},
           {"chunks",
            whole(1, 1e9),
            "required with chunked",

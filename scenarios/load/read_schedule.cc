@@ -38,7 +38,8 @@ bool fits(const ScheduleEntry& entry, const Strategy& strategy) {
       return kind == StrategyKind::Local || kind == StrategyKind::Greedy ||
              kind == StrategyKind::Tree || kind == StrategyKind::ForwardForward;
     case Trains::Any:
-      return kind != StrategyKind::Tree;  // its search is for chains
+      // Its search is for chains.
+      return kind != StrategyKind::Tree && kind != StrategyKind::Independent;
   }
   return false;
 }

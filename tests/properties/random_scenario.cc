@@ -331,7 +331,8 @@ class Draw {
         {{"kind", "overlapping"}, {"forward", "recomputed"}},
         {{"kind", "backlink"}, {"modules", 1}},
         {{"kind", "backlink"}, {"modules", 2}},
-        {{"kind", "tree"}}};
+        {{"kind", "tree"}},
+        "independent"};
     const Json strategy = one_of(strategies);
     keys["strategy"] = strategy;
     const std::string kind =
