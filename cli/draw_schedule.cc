@@ -63,6 +63,7 @@ void schedule(const ScheduleOptions& options) {
   if (!options.command.json.empty()) {
     throw Error("--table prints a page of Markdown; expected no --json, or --list --json FILE");
   }
+  if (!options.command.svg.empty()) write_file(options.command.svg, schedule_map());
   print(schedule_table());
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "cli/parser/commands.h"
+#include "reports/charts/line_chart.h"
 #include "reports/words/scale.h"
 #include "scenarios/simulate/schedule_survey.h"
 
@@ -41,10 +42,31 @@ std::string table_row(const SurveyRow& row, double traffic_of_1f1b) {
          count(row.traffic / traffic_of_1f1b) + " | " + count(row.weight_copies) + " |\n";
 }
 
+/// A message of the picture, in forwards of a device's share.
+constexpr double kSlowTransfer = 0.25;
+/// More idle than this is left out of the picture.
+constexpr double kMostBubble = 0.5;
+
+/// Points nearer to each other than this, in micro-batches and per cent, share a name.
+constexpr double kSamePlace = 0.01;
+
+ChartPoint map_point(const SurveyRow& row) {
+  ChartPoint point{.x = row.stash, .y = 100 * row.bubble, .name = row.entry->name};
+  point.tip = row.entry->name + ": stash " + count(row.stash) + ", bubble " + percent(row.bubble);
+  return point;
+}
+
 constexpr const char* kTableHead = R"(# Schedules
 
-This page is what `interlock schedule --table` prints; a test compares them. `interlock schedule
-SCENARIO` draws any of them, `interlock schedule --list` says what each does.
+This page is what `interlock schedule --table --svg docs/schedules.svg` prints and draws; a test
+compares them. `interlock schedule SCENARIO` draws any of them, `interlock schedule --list` says
+what each does.
+
+![Bubble against stash of every schedule, messages free and slow](schedules.svg)
+
+A dot is a schedule at the size below. A line leads from it to where messages of a quarter of the
+forward of a device's share take it: schedules that send more, or have less ahead, rise further.
+Local schedules hand on activations alone and wait for nothing.
 
 ## Measured, and by formula
 
@@ -89,6 +111,47 @@ std::string schedule_table() {
             entry.source + " |\n";
   }
   return text;
+}
+
+std::string schedule_map() {
+  SurveySize slow = kSize;
+  slow.transfer = kSlowTransfer;
+  const std::vector<SurveyRow> free = survey_schedules(kSize), sent = survey_schedules(slow);
+  ChartPanel panel{.x_label = "stash (micro-batches of a device's share)",
+                   .y_label = "bubble (%)",
+                   .curves = {{}, {}},
+                   .dots = Dots::Drawn,
+                   .x_marks = {1, 2, 4, 8, 16, 32}};
+  ChartPanel flushing = panel, others = panel;
+  flushing.y_label += ", schedules that flush";
+  others.y_label += ", without a flush";
+  for (std::size_t i = 0; i < free.size(); ++i) {
+    if (free[i].bubble > kMostBubble) continue;
+    ChartPanel& of = free[i].entry->flushes ? flushing : others;
+    const ChartPoint from = map_point(free[i]);
+    ChartPoint to = map_point(sent[i]);
+    of.guides.push_back({from, to});
+    of.curves[0].push_back(from);
+    const auto same =
+        std::find_if(of.curves[1].begin(), of.curves[1].end(), [&](const ChartPoint& point) {
+          return std::abs(point.x - to.x) < kSamePlace && std::abs(point.y - to.y) < kSamePlace;
+        });
+    if (same != of.curves[1].end()) {
+      same->tip += "\n" + to.tip;
+      same->word =
+          same->name + " +" + std::to_string(std::count(begin(same->tip), end(same->tip), '\n'));
+    } else {
+      to.word = to.name;
+      of.curves[1].push_back(to);
+    }
+  }
+  return line_chart_svg(
+      {.title = "Bubble against memory",
+       .subtitle = "8 devices, 32 micro-batches, F = I = W",
+       .names = {"messages take no time", "a message takes a quarter of a forward"},
+       .panels = {flushing, others},
+       .unjoined = {true, true},
+       .notes = {"naive and naive-split, which leave more than half idle, are left out"}});
 }
 
 }  // namespace interlock

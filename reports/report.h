@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "scenarios/simulate/run_scenario.h"
+#include "sim/plan/orders/schedule_text.h"
 
 namespace interlock {
 
@@ -36,8 +37,8 @@ std::string svg_timeline(const ScenarioResult& result);
 /// REQUIRES: results is not empty; the logs were kept.
 std::string svg_timelines(const std::vector<ScenarioResult>& results);
 
-/// The order of a step in PyTorch's text form (sim/plan/orders/schedule_text.h). Throws: Error if
-/// that form has no words for it.
-std::string schedule_csv(const ScenarioResult& result);
+/// The order of a step in PyTorch's text form (sim/plan/orders/schedule_text.h) with its messages.
+/// Throws: Error if that form has no words for it.
+std::string schedule_csv(const ScenarioResult& result, TextMessages messages);
 
 }  // namespace interlock

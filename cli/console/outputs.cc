@@ -95,7 +95,12 @@ void write_outputs(const CommandOptions& options, const std::vector<ScenarioResu
   if (!options.json.empty() && options.json != "-") files.emplace_back(options.json, json);
   if (!options.report.empty()) files.emplace_back(options.report, html_report(results));
   if (!options.svg.empty()) files.emplace_back(options.svg, svg_timeline(results.front()));
-  if (!options.csv.empty()) files.emplace_back(options.csv, schedule_csv(results.front()));
+  if (!options.csv.empty()) {
+    const TextMessages messages = options.csv_messages == "none"     ? TextMessages::None
+                                  : options.csv_messages == "single" ? TextMessages::Single
+                                                                     : TextMessages::Batched;
+    files.emplace_back(options.csv, schedule_csv(results.front(), messages));
+  }
   write_traces(options, results.front());
   for (const auto& [path, text] : files) {
     write_file(path, text);

@@ -13,6 +13,7 @@ struct CommandOptions {
   std::vector<std::string> inputs;     // scenario files; "-" is standard input
   std::vector<std::string> overrides;  // "path=VALUE"
   std::string json, report, svg, csv;  // where to write; empty: not at all; json "-": stdout
+  std::string csv_messages = "none";   // those that csv names: also "single", "batched"
   std::string trace;                   // .json or .json.gz
   std::string kineto, chakra;          // folders
   bool quiet = false;                  // no table

@@ -171,9 +171,13 @@ void add_schedule(Command& command, ScheduleOptions& options) {
                     {.words = 1});
   command.add("--set", &files.overrides, "override a key, as for simulate", "PATH=VALUE");
   add_sequence_length(command, files.overrides);
-  command.add("--svg", &files.svg, "write the steps as a picture", "FILE.svg");
+  command.add("--svg", &files.svg,
+              "write the steps as a picture; with --table, the picture of its page", "FILE.svg");
   command.add("--csv", &files.csv, "write the order of a step in PyTorch's form, a rank a row",
               "FILE.csv");
+  command.add("--messages", &files.csv_messages,
+              "sends and receives in --csv: none, one a cell, or neighbours together", "NAME",
+              {.shows_default = true, .choices = {"none", "single", "batched"}});
   add_json(command, files.json, "write the result, or the list, as JSON; - for standard output");
   command.add("--unicode,!--ascii", &options.unicode, "characters to draw with");
   add_quiet(command, files.quiet);

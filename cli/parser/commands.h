@@ -40,8 +40,10 @@ void check(const CommandOptions& options);
 void list(const std::string& what, bool devices, const std::string& json, bool quiet);
 /// Draws a step of each scenario; or explains every schedule, or prints docs/schedules.md.
 void schedule(const ScheduleOptions& options);
-/// docs/schedules.md.
+/// docs/schedules.md, and the picture at its top: bubble against stash, without and with messages
+/// that take time.
 std::string schedule_table();
+std::string schedule_map();
 /// The least span of a step in the stash of this one, by CBC.
 /// Throws: Error if the scenario is of a kind or a size that it is not for, or CBC is not
 /// installed.

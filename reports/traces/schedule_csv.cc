@@ -6,7 +6,7 @@
 
 namespace interlock {
 
-std::string schedule_csv(const ScenarioResult& result) {
+std::string schedule_csv(const ScenarioResult& result, TextMessages messages) {
   const Plan& plan = result.plan;
   const Question& scenario = plan.question;
   const ScheduleInputs inputs = {
@@ -26,7 +26,7 @@ std::string schedule_csv(const ScenarioResult& result) {
                 "micro-batches");
   }
   try {
-    return schedule_text(first_step(make_schedule(inputs)));
+    return schedule_text(first_step(make_schedule(inputs)), messages);
   } catch (const Error& error) {
     throw Error(who + error.what());
   }

@@ -15,7 +15,7 @@ constexpr double kLargestBatch = 1e9, kMostTraffic = 100;
 
 ContractType strategy_kind() {
   return one_of({"global", "local", "interlocking", "greedy", "chunked", "overlapping",
-                 "forward-forward", "backlink", "tree", "pairwise", "inference"});
+                 "forward-forward", "backlink", "tree", "independent", "pairwise", "inference"});
 }
 
 const std::vector<std::string>& optimizer_kinds() {
@@ -48,8 +48,8 @@ ContractObject training() {
            {"global_batch_size", samples, "required, unless the model is a profile",
             "Samples of one step."},
            {"micro_batch_size", either({samples, one_of({"balanced"})}), "the global batch",
-            "Samples of one micro-batch; divides the global batch. `balanced`: `terapipe` chooses "
-            "it together with its token slices, and may mix sizes."},
+            "Samples of one micro-batch; divides the global batch. `balanced`: `terapipe` and "
+            "`seq1f1b` choose it together with their token slices, and may mix sizes."},
            {"micro_batches", samples, "1",
             "Micro-batches M of one step, instead of `micro_batch_size`."},
            {"precision", one_of(precision_names()), "bf16",
@@ -95,8 +95,9 @@ ContractObject training() {
 }
 
 const std::vector<std::string>& trained_by_heads() {
-  static const std::vector<std::string> kinds = {"local",   "interlocking", "pairwise", "greedy",
-                                                 "chunked", "overlapping",  "backlink", "tree"};
+  static const std::vector<std::string> kinds = {"local",    "interlocking", "pairwise",
+                                                 "greedy",   "chunked",      "overlapping",
+                                                 "backlink", "tree",         "independent"};
   return kinds;
 }
 
@@ -120,7 +121,10 @@ ContractObject strategy() {
            "local, but the next stage's error also goes down the last `modules` of a stage (arXiv "
            "2205.07141). `tree`: local, but stages read the output of their parent in a tree "
            "(arXiv "
-           "2606.21497). `inference`: forward only."},
+           "2606.21497). `independent`: local, but every stage reads the batch itself, noised to "
+           "its "
+           "own degree, and hands nothing on (DiffusionBlocks, arXiv 2506.14202). `inference`: "
+           "forward only."},
           {"n_wise",
            whole(1, 1e9),
            "2",
@@ -144,7 +148,7 @@ ContractObject strategy() {
            "computed",
            "`skipped` saves the first operator's input gradient where nothing reads it.",
            {"global", "local", "interlocking", "pairwise", "greedy", "chunked", "overlapping",
-            "forward-forward", "backlink", "tree"}},
+            "forward-forward", "backlink", "tree", "independent"}},
           {"chunks",
            whole(1, 1e9),
            "required with chunked",
@@ -231,9 +235,13 @@ std::vector<ContractKey> special_keys() {
       {"evaluations", whole(1, 1e6), "up to 1000, fewer where a step is long",
        "`auto`: orders that the search looks at."},
       {"slices", either({one_of({"balanced"}), whole(1, 65'536), list(whole(1), 1)}), "balanced",
-       "`terapipe`: token slices of each sequence. `balanced`: those that the search of the "
+       "`terapipe`, `seq1f1b`: token slices of each sequence. `balanced`: those that the search of "
+       "the "
        "paper finds. A number of equal slices, the only form for a profile. Or a list "
-       "with the tokens of each."}};
+       "with the tokens of each."},
+      {"equal_in", one_of({"tokens", "time"}), "tokens",
+       "What a number of equal `slices` have in common. `time`: late slices, whose attention reads "
+       "more, have fewer tokens; the longest takes as little time as can be."}};
 }
 
 ContractObject schedule() {

@@ -45,7 +45,7 @@ struct PartitionRule {
 
 /// How sequences are cut, as training.schedule.slices says.
 struct SliceRule {
-  enum class Kind { Balanced, Equal, Explicit };
+  enum class Kind { Balanced, Equal, EqualTime, Explicit };
   Kind kind = Kind::Balanced;
   int count = 128;           // slices, or as many as balancing may make
   std::vector<int> lengths;  // tokens; Explicit

@@ -38,7 +38,8 @@ bool fits(const ScheduleEntry& entry, const Strategy& strategy) {
       return kind == StrategyKind::Local || kind == StrategyKind::Greedy ||
              kind == StrategyKind::Tree || kind == StrategyKind::ForwardForward;
     case Trains::Any:
-      return kind != StrategyKind::Tree;  // its search is for chains
+      // Its search is for chains.
+      return kind != StrategyKind::Tree && kind != StrategyKind::Independent;
   }
   return false;
 }
@@ -148,7 +149,7 @@ void read_members(Section& section, SchedulePolicy& policy) {
     policy.memory = read_bytes(*memory, section.diagnostics()).value_or(Bytes(0));
   }
   policy.evaluations = section.written_count("evaluations");
-  for (const char* elsewhere : {"slices", "file", "order"}) section.get(elsewhere);
+  for (const char* elsewhere : {"slices", "equal_in", "file", "order"}) section.get(elsewhere);
   read_execution(section, policy);
 }
 
@@ -234,7 +235,15 @@ void check_traits(Section& section, const SchedulePolicy& policy) {
   }
   if (const auto node = section.get("slices"); node && !entry.slices) {
     report(section.diagnostics(), *node,
-           in_quotes(entry.name) + " leaves sequences whole; expected it with \"terapipe\"");
+           in_quotes(entry.name) +
+               " leaves sequences whole; expected it with \"terapipe\" or \"seq1f1b\"");
+  }
+  if (const auto node = section.get("equal_in"); node) {
+    const auto slices = section.get("slices");
+    if (!slices || slices->value->kind != JsonValue::Kind::Number) {
+      report(section.diagnostics(), *node,
+             "says what equal slices have in common; expected it beside a number of \"slices\"");
+    }
   }
   if (const auto node = section.get("queue");
       node && entry.slices && policy.queue.kind == QueuePolicy::Kind::Buffered) {
@@ -316,7 +325,7 @@ SchedulePolicy read_schedule(const TrainingKeys& training, Diagnostics& diagnost
   if (training.balances_batch && !policy.kind->slices) {
     report(diagnostics, training.node.child("micro_batch_size"),
            "a batch is balanced together with the slices of its sequences; expected a number of "
-           "samples, or the schedule \"terapipe\"");
+           "samples, or the schedule \"terapipe\" or \"seq1f1b\"");
   }
   return policy;
 }
@@ -440,7 +449,7 @@ void check_lengths(const SliceKeys& keys, int tokens, Diagnostics& diagnostics) 
     report(diagnostics, *keys.node,
            "adds up to " + in_tokens(sum) + "; expected the " + std::to_string(tokens) +
                " of a sequence");
-  } else if (keys.rule.kind == SliceRule::Kind::Equal && keys.rule.count > tokens) {
+  } else if (keys.rule.kind != SliceRule::Kind::Balanced && keys.rule.count > tokens) {
     report(diagnostics, *keys.node,
            "more slices than a sequence has tokens; expected at most " + std::to_string(tokens) +
                ", got " + std::to_string(keys.rule.count));
@@ -465,6 +474,11 @@ SliceKeys read_slices(const std::optional<JsonNode>& schedule, Diagnostics& diag
   } else if (value.kind == JsonValue::Kind::Number) {
     keys.rule.kind = SliceRule::Kind::Equal;
     keys.rule.count = read_count(*keys.node, 1, kMostSlices, diagnostics).value_or(1);
+    if (schedule->value->find("equal_in")) {
+      const std::vector<std::string> names = contract_names("training.schedule", "equal_in");
+      const auto choice = read_choice(schedule->child("equal_in"), names, diagnostics);
+      if (choice && names[*choice] == "time") keys.rule.kind = SliceRule::Kind::EqualTime;
+    }
   } else if (value.kind == JsonValue::Kind::String) {
     read_choice(*keys.node, contract_names("training.schedule", "slices"), diagnostics);
     keys.rule.count = SliceRule().count;

@@ -14,11 +14,11 @@ constexpr const char* kStrategyPath = "training.strategy";
 
 // By the order of the names in the contract; "pairwise" is interlocking with n_wise 2.
 constexpr std::array kKinds = {
-    StrategyKind::Global,         StrategyKind::Local,    StrategyKind::Interlocking,
-    StrategyKind::Greedy,         StrategyKind::Chunked,  StrategyKind::Overlapping,
-    StrategyKind::ForwardForward, StrategyKind::BackLink, StrategyKind::Tree,
-    StrategyKind::Interlocking,   StrategyKind::Inference};
-constexpr int kPairwise = 9;
+    StrategyKind::Global,         StrategyKind::Local,        StrategyKind::Interlocking,
+    StrategyKind::Greedy,         StrategyKind::Chunked,      StrategyKind::Overlapping,
+    StrategyKind::ForwardForward, StrategyKind::BackLink,     StrategyKind::Tree,
+    StrategyKind::Independent,    StrategyKind::Interlocking, StrategyKind::Inference};
+constexpr int kPairwise = 10;
 
 void read_object(Section& section, StrategyKeys& keys, int kind) {
   Strategy& strategy = keys.strategy;

@@ -132,8 +132,8 @@ void check_swarm(const Question& question, const JsonNode& swarm, Diagnostics& d
   }
   if (question.slices) {
     report(diagnostics, swarm,
-           "a swarm sends whole micro-batches of one size; expected a schedule other than "
-           "terapipe");
+           "a swarm sends whole micro-batches of one size; expected a schedule that "
+           "leaves sequences whole");
   }
   const double parts = static_cast<double>(question.micro_batches) * stage_count(question);
   if (parts > kMostParts) {

@@ -13,6 +13,8 @@ namespace {
 
 /// Balanced slices are whole multiples of a 128th of the sequence; more would take seconds.
 constexpr int kUnits = 128;
+/// Slices of equal time are priced one by one, and may be finer.
+constexpr int kTimeUnits = 1024, kUnitsOfSlice = 32;
 /// In which parts of a step are searched first, as there are many sizes.
 constexpr int kCoarseUnits = 32;
 
@@ -123,6 +125,11 @@ std::vector<TokenSlice> cut_sequences(const Plan& plan, const SliceRule& rule) {
       return in_a_row(rule.lengths);
     case SliceRule::Kind::Equal:
       return in_a_row(equal_slices(tokens, rule.count));
+    case SliceRule::Kind::EqualTime: {
+      const Grain fine = Grain::of(tokens, std::max(kTimeUnits, kUnitsOfSlice * rule.count));
+      return in_grains(equal_time_slices(fine.units(), rule.count, slice_time(plan, graph, fine)),
+                       fine);
+    }
     case SliceRule::Kind::Balanced:
       break;
   }

@@ -37,6 +37,9 @@ SurveyRow measure_row(const ScheduleEntry& entry, const SurveySize& size) {
 }  // namespace
 
 std::string survey_scenario(const ScheduleEntry& entry, const SurveySize& size) {
+  // A device's share takes 1 ms forward.
+  const std::string bandwidth =
+      size.transfer > 0 ? std::to_string(kOutput / size.transfer / 1e3) + " MB/s" : "1000 PB/s";
   const std::string schedule =
       entry.slices ? R"({"kind": ")" + entry.name + R"(", "slices": 4})" : '"' + entry.name + '"';
   return R"({
@@ -46,8 +49,8 @@ std::string survey_scenario(const ScheduleEntry& entry, const SurveySize& size) 
          R"(, "forward": "250 us", "backward_input": "250 us", "backward_weight": "250 us",
      "output": "100 B", "stash": "1 B", "parameters": "2 B"}]},
   "cluster": {"kind": "uniform", "devices": )" +
-         std::to_string(size.devices) +
-         R"(, "memory": "80 GiB", "link": {"bandwidth": "1000 PB/s"}},
+         std::to_string(size.devices) + R"(, "memory": "80 GiB", "link": {"bandwidth": ")" +
+         bandwidth + R"("}},
   "training": {"strategy": ")" +
          (entry.global() ? "global" : "local") + R"(", "schedule": )" + schedule +
          R"(, "micro_batches": )" + std::to_string(size.micro_batches) + R"(, "steps": 4}

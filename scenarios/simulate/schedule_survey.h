@@ -10,10 +10,11 @@
 namespace interlock {
 
 /// p devices and M micro-batches. Forward, input half and weight half take a device equally long,
-/// however many stages its share of the model is cut into; transfers and updates take no time.
+/// however many stages its share of the model is cut into; updates take no time.
 struct SurveySize {
   int devices = 8;
   int micro_batches = 32;
+  double transfer = 0;  // time of a message, in forwards of a device's share
 };
 
 /// One family, measured in its steady state.

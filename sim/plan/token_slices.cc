@@ -100,6 +100,24 @@ Knapsack fill(const StepInputs& inputs, const std::vector<double>& sums) {
   return knapsack;
 }
 
+/// Halvings of the time that the longest slice may take, from that of a whole sequence.
+constexpr int kBisections = 24;
+
+/// Returns the longest slice from `begin`, of `most` units at most, that takes no more than
+/// `bound`; 0 if none does.
+int longest_within(const SliceTime& time, int begin, int most, double bound) {
+  int fits = 0;
+  while (fits < most) {
+    const int middle = (fits + most + 1) / 2;
+    if (time(middle, begin).value() <= bound) {
+      fits = middle;
+    } else {
+      most = middle - 1;
+    }
+  }
+  return fits;
+}
+
 }  // namespace
 
 Slicing balanced_slices(const SliceInputs& inputs) {
@@ -149,6 +167,26 @@ std::vector<int> equal_slices(int units, int slices) {
   std::vector<int> lengths(slices, units / slices);
   for (int i = 0; i < units % slices; ++i) ++lengths[i];
   return lengths;
+}
+
+std::vector<int> equal_time_slices(int units, int slices, const SliceTime& time) {
+  CHECK(1 <= slices && slices <= units, "a unit for each slice");
+  std::vector<int> best = equal_slices(units, slices);
+  double low = 0, high = time(units, 0).value();
+  for (int turn = 0; turn < kBisections; ++turn) {
+    const double bound = (low + high) / 2;
+    std::vector<int> lengths;
+    int begin = 0;
+    for (int after = slices - 1; after >= 0; --after) {  // slices that need a unit each
+      lengths.push_back(longest_within(time, begin, units - begin - after, bound));
+      begin += lengths.back();
+      if (lengths.back() == 0) break;
+    }
+    const bool whole = begin == units && lengths.back() > 0;
+    (whole ? high : low) = bound;
+    if (whole) best = std::move(lengths);
+  }
+  return best;
 }
 
 Seconds span_of(const SliceInputs& inputs, const std::vector<int>& lengths) {

@@ -151,5 +151,9 @@ TEST_CASE("the page docs/interlocking.md has the rows and words that its command
   check_page("docs/interlocking.md", false);
 }
 
+TEST_CASE("the page docs/interlocking-today.md is what its commands write") {
+  check_page("docs/interlocking-today.md", true);
+}
+
 }  // namespace
 }  // namespace interlock::pages_test

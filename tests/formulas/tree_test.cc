@@ -41,6 +41,35 @@ TEST_CASE("equal stages of a tree take f + a + B + o, and fill as fast as the tr
   }
 }
 
+TEST_CASE("independent stages take f + a + B + o, send nothing, and none waits for another") {
+  for (int stages : {1, 2, 4, 7}) {
+    Trial trial;
+    for (int s = 0; s < stages; ++s) {
+      TrialStage stage{.times = {Seconds(1e-3 * (s + 1)), Seconds(1e-3), Seconds(1.5e-3),
+                                 Seconds(0.75e-3), Seconds(0.5e-3)},
+                       .output = Bytes(1 << 20),
+                       .stash = Bytes(5000)};
+      trial.stages.push_back(stage);
+    }
+    trial.strategy = "\"independent\"";
+    trial.latency = Seconds(1);  // of messages that there are none of
+    const Metrics metrics = simulate(trial).metrics;
+    // The slowest stage is the last, which has no auxiliary head, or the one before it.
+    const auto turn = [&](int s) { return s + 1 + 1 + 1.5 + 0.5 + (s < stages - 1 ? 0.75 : 0); };
+    double slowest = 0;
+    for (int s = 0; s < stages; ++s) slowest = std::max(slowest, turn(s));
+    INFO(stages << " stages");
+    CHECK(close(metrics.step_time.value(), slowest * 1e-3));
+    CHECK(metrics.links.empty());
+    const auto boundary = static_cast<std::size_t>(MemoryClass::Boundary);
+    for (int s = 0; s < stages; ++s) {
+      CHECK(metrics.devices[s].peak_stash.value() == 5000);
+      // An output is read by its own head alone; only the head's gradient is beside it.
+      CHECK(metrics.devices[s].memory[boundary].value() <= 2 << 20);
+    }
+  }
+}
+
 TEST_CASE("an output goes to each child, and is held until it has left for all of them") {
   Trial trial;
   trial.stages.assign(4, {.times = {Seconds(1e-3), Seconds(1e-3), Seconds(1e-3), Seconds(0)},

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include "sim/plan/schedules/catalogue.h"
 #include "tests/harness/support/training.h"
 
 namespace interlock::held_memory_test {
@@ -146,12 +147,12 @@ TEST_CASE("memory of stages that share a device is the simulated memory") {
 TEST_CASE("memory under every schedule of global training is the simulated memory") {
   for (const std::string schedule :
        {"naive", "naive-split", "gpipe", "1f1b", "eager-1f1b", "interleaved", "breadth-first",
-        "zb-h1", "zb-h2", "interleaved-zb", "zb-v", "hanayo", "pipedream", "pipedream-2bw",
-        "pipelined-backprop", "ddg"}) {
+        "zb-h1", "zb-h2", "interleaved-zb", "zb-v", "v-half", "v-min", "hanayo", "pipedream",
+        "pipedream-2bw", "pipelined-backprop", "ddg"}) {
     TrainingText text = four_stages(kResidualMlp);
     text.steps = 4;
     const bool laid = schedule.find("interleaved") == 0 || schedule == "breadth-first" ||
-                      schedule == "zb-v" || schedule == "hanayo";
+                      schedule_named(schedule).layout == StageLayout::V;
     if (laid) text.devices = 2;
     text.schedule = "\"" + schedule + "\"";
     check_memory(text, schedule);

@@ -113,5 +113,40 @@ TEST_CASE("futures are never slower than phases, and gain as times vary more") {
   }
 }
 
+TEST_CASE("tables rank schedules otherwise than runs do: messages turn Chimera and Hanayo over") {
+  // Klenk et al. (arXiv 2605.24006) claim so in their abstract, which gives no numbers.
+  const Paper paper("tabular");
+  const std::string free = "1000 PB/s", slow = "5 Gb/s";
+  const auto gain = [&](const std::string& costs, const std::string& micro_batches,
+                        const std::string& link, const std::string& schedule) {
+    const auto step = [&](const std::string& of) {
+      return paper.step({costs, micro_batches, link, of});
+    };
+    return step("1f1b") / step(schedule);
+  };
+  for (const std::string costs : {"equal costs", "llama-2-7b"}) {
+    for (const std::string m : {"8", "32"}) {
+      CHECK(gain(costs, m, free, "gpipe") == doctest::Approx(1).epsilon(0.001));
+      CHECK(paper.stash({costs, m, free, "1f1b"}) < paper.stash({costs, m, free, "gpipe"}));
+      CHECK(gain(costs, m, slow, "chimera") < 1);
+      CHECK(gain(costs, m, slow, "gpipe") > 1);
+    }
+    // Chimera's advantage is that of few micro-batches; Hanayo's of as many as there are devices.
+    CHECK(gain(costs, "8", free, "chimera") > 1.2);
+    CHECK(gain(costs, "32", free, "chimera") < gain(costs, "8", free, "chimera") - 0.2);
+    CHECK(gain(costs, "8", free, "hanayo") > 1.15);
+    CHECK(gain(costs, "8", slow, "hanayo") < 1);
+  }
+  // 8 equal stages of 40 ms an op: 1F1B takes (m + 7) 120 ms; waves leave 2 x 7 x 40 ms idle.
+  const std::vector<std::string> eight = {"equal costs", "8", free};
+  const auto with = [&](const char* schedule) {
+    std::vector<std::string> labels = eight;
+    labels.push_back(schedule);
+    return paper.step(labels);
+  };
+  CHECK(with("1f1b") == doctest::Approx(15 * 0.12).epsilon(0.01));
+  CHECK(with("hanayo") == doctest::Approx(8 * 0.12 + 14 * 0.04).epsilon(0.01));
+}
+
 }  // namespace
 }  // namespace interlock::schedule_claims_test

@@ -289,9 +289,9 @@ class Draw {
                                                            "ddg",           "petra",
                                                            "1f1b",          "gpipe",
                                                            "zb-h1",         "features-replay"};
-    static const std::vector<std::string> laid = {"interleaved", "breadth-first", "interleaved-zb",
-                                                  "zb-v",        "dualpipe",      "dualpipe-v",
-                                                  "chimera",     "hanayo"};
+    static const std::vector<std::string> laid = {
+        "interleaved", "breadth-first", "interleaved-zb", "zb-v",   "dualpipe",
+        "dualpipe-v",  "chimera",       "hanayo",         "v-half", "v-min"};
     keys["strategy"] = "global";
     laid_ = chance(0.35);
     const std::string name = one_of(laid_ ? laid : in_any_layout);
@@ -331,7 +331,8 @@ class Draw {
         {{"kind", "overlapping"}, {"forward", "recomputed"}},
         {{"kind", "backlink"}, {"modules", 1}},
         {{"kind", "backlink"}, {"modules", 2}},
-        {{"kind", "tree"}}};
+        {{"kind", "tree"}},
+        "independent"};
     const Json strategy = one_of(strategies);
     keys["strategy"] = strategy;
     const std::string kind =

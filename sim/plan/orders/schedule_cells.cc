@@ -15,7 +15,6 @@ namespace {
 
 constexpr std::size_t kMostDigits = 6;
 constexpr std::size_t kMostQuoted = 60;  // bytes of a cell
-constexpr std::string_view kPair = ")OVERLAP_F_B";
 constexpr std::array<std::string_view, 4> kComputeWords = {"F", "I", "W", "B"};
 constexpr std::array<std::string_view, 4> kMessageWords = {"SEND_F", "RECV_F", "SEND_B", "RECV_B"};
 constexpr std::array<std::string_view, 3> kShardWords = {"UNSHARD", "RESHARD", "REDUCE_GRAD"};
@@ -64,18 +63,28 @@ std::optional<Action> parse_action(std::string_view text) {
   return action;
 }
 
-/// The halves of "(0F7;7B3)OVERLAP_F_B", or nothing if it is no such pair.
-std::optional<std::array<Action, 2>> parse_pair(std::string_view text) {
-  if (!text.starts_with('(') || !text.ends_with(kPair)) return std::nullopt;
-  text = text.substr(1, text.size() - 1 - kPair.size());
-  const std::size_t between = text.find(';');
-  if (between == std::string_view::npos) return std::nullopt;
-  auto first = parse_action(trimmed(text.substr(0, between)));
-  auto second = parse_action(trimmed(text.substr(between + 1)));
-  const auto computes = [](const auto& half) { return half && holds(kComputeWords, half->word); };
-  if (!computes(first) || !computes(second)) return std::nullopt;
-  first->overlaps_next = true;
-  return std::array{*first, *second};
+/// Returns the actions of "0F7", of the pair "(0F7;7B3)OVERLAP_F_B" or of the messages that start
+/// together "(0SEND_F0;2RECV_F0)BATCH_P2P"; none if it is none of these.
+std::vector<Action> parse_cell(std::string_view text) {
+  if (const auto action = parse_action(text)) return {*action};
+  const std::size_t end = text.find(')');
+  if (!text.starts_with('(') || end == std::string_view::npos) return {};
+  const std::string_view word = text.substr(end + 1);
+  const bool pair = word == "OVERLAP_F_B";
+  if (!pair && word != "BATCH_P2P") return {};
+  text = text.substr(1, end - 1);
+  std::vector<Action> actions;
+  for (bool more = true; more;) {
+    const std::size_t between = text.find(';');
+    const auto action = parse_action(trimmed(text.substr(0, between)));
+    more = between != std::string_view::npos;
+    if (more) text.remove_prefix(between + 1);
+    if (!action || !holds(pair ? kComputeWords : kMessageWords, action->word)) return {};
+    actions.push_back(*action);
+  }
+  if (pair && actions.size() != 2) return {};
+  actions.front().overlaps_next = pair;
+  return actions;
 }
 
 /// The part of a row that a picture shows.
@@ -162,12 +171,8 @@ std::vector<std::vector<Action>> read_actions(const Cells& cells) {
     for (int column = 0; column < static_cast<int>(cells.rows[row].size()); ++column) {
       const std::string& cell = cells.rows[row][column];
       if (cell.empty()) continue;
-      std::vector<Action> found;
-      if (const auto action = parse_action(cell)) {
-        found = {*action};
-      } else if (const auto pair = parse_pair(cell)) {
-        found = {(*pair)[0], (*pair)[1]};
-      } else {
+      std::vector<Action> found = parse_cell(cell);
+      if (found.empty()) {
         refuse_cell(cells, row, column, std::string("is no op; ") + kExpected);
       }
       for (Action& action : found) {

@@ -9,7 +9,7 @@
 
 namespace interlock {
 
-/// The action of a cell, or of each half of a cell that holds a pair.
+/// The action of a cell, or one of those of a cell that holds several.
 struct Action {
   int stage = 0;
   std::string word;  // "F", "SEND_B", ...

@@ -6,6 +6,11 @@
 // it.
 #include "sim/plan/orders/schedule_text.h"
 
+#include <algorithm>
+#include <set>
+#include <span>
+#include <utility>
+
 #include "base/error.h"
 #include "sim/plan/orders/schedule_draft.h"
 
@@ -55,6 +60,50 @@ const Action& compute_at(const Draft& draft, int rank, int place) {
   CHECK(false, "an op that was read from a cell");
 }
 
+struct WrittenCell {
+  std::string text;
+  bool message = false;
+};
+using Rows = std::vector<std::vector<WrittenCell>>;
+
+/// Returns the op at `place`, or the pair that begins there; nothing at the end.
+std::span<const Op> next_cell(std::span<const Op> ops, std::size_t place) {
+  if (place == ops.size()) return {};
+  CHECK(!ops[place].overlaps_next || place + 1 < ops.size(), "an op overlaps the next of its rank");
+  return ops.subspan(place, ops[place].overlaps_next ? 2 : 1);
+}
+
+std::string cell_text(std::span<const Op> ops, const StepOrder& order) {
+  if (ops.size() == 1) return name_of(ops.front(), order);
+  return "(" + name_of(ops[0], order) + ";" + name_of(ops[1], order) + ")OVERLAP_F_B";
+}
+
+/// Appends the send of what `op` makes to its rank's row, and the receive to the other's.
+void append_message(Rows& rows, const Op& op, const StepOrder& order) {
+  const int stages = order.stages / order.copies, place = op.stage % stages;
+  const bool forward = op.kind == OpKind::F;
+  if (op.kind == OpKind::W || place == (forward ? stages - 1 : 0)) return;
+  const int ahead = forward ? 1 : -1;
+  const int from = order.rank_of_stage[op.stage], to = order.rank_of_stage[op.stage + ahead];
+  if (from == to) return;
+  const std::string what = (forward ? "F" : "B") + std::to_string(op.micro_batch);
+  rows[from].push_back({std::to_string(place) + "SEND_" + what, true});
+  rows[to].push_back({std::to_string(place + ahead) + "RECV_" + what, true});
+}
+
+std::string row_text(const std::vector<WrittenCell>& row, bool batched) {
+  std::string text;
+  for (std::size_t i = 0; i < row.size();) {
+    std::size_t end = i + 1;
+    while (batched && row[i].message && end < row.size() && row[end].message) ++end;
+    std::string cell = row[i].text;
+    for (std::size_t k = i + 1; k < end; ++k) cell += ";" + row[k].text;
+    text += (text.empty() ? "" : ",") + (end > i + 1 ? "(" + cell + ")BATCH_P2P" : cell);
+    i = end;
+  }
+  return text;
+}
+
 }  // namespace
 
 StepOrder parse_schedule_text(std::string_view text, const std::string& file) {
@@ -72,23 +121,42 @@ StepOrder parse_schedule_text(std::string_view text, const std::string& file) {
   return order;
 }
 
-std::string schedule_text(const StepOrder& order) {
-  std::string text;
-  for (const auto& ops : order.ranks) {
-    std::string line;
-    for (std::size_t i = 0; i < ops.size(); ++i) {
-      if (ops[i].kind == OpKind::U) continue;
-      if (!line.empty()) line += ',';
-      if (!ops[i].overlaps_next) {
-        line += name_of(ops[i], order);
-        continue;
-      }
-      CHECK(i + 1 < ops.size(), "an op overlaps the next one of its rank");
-      line += "(" + name_of(ops[i], order) + ";" + name_of(ops[i + 1], order) + ")OVERLAP_F_B";
-      ++i;
+std::string schedule_text(const StepOrder& order, TextMessages messages) {
+  Rows rows(order.ranks.size());
+  std::vector<std::size_t> next(rows.size(), 0);
+  std::set<std::pair<int, int>> forwards, backwards;  // stages and micro-batches that are done
+  const int stages = order.stages / order.copies;
+  const auto is_ready = [&](const Op& op) {
+    const int place = op.stage % stages;
+    if (op.kind == OpKind::F) {
+      return place == 0 || forwards.contains({op.stage - 1, op.micro_batch});
     }
-    text += line + "\n";
+    const bool waits = (op.kind == OpKind::I || op.kind == OpKind::B) && place < stages - 1;
+    return !waits || backwards.contains({op.stage + 1, op.micro_batch});
+  };
+  for (bool more = true; more;) {
+    more = false;
+    for (std::size_t rank = 0; rank < rows.size(); ++rank) {
+      const std::span<const Op> ops = next_cell(order.ranks[rank], next[rank]);
+      if (ops.empty() || !std::all_of(ops.begin(), ops.end(), is_ready)) continue;
+      more = true;
+      next[rank] += ops.size();
+      if (ops.front().kind == OpKind::U) continue;
+      rows[rank].push_back({cell_text(ops, order)});
+      for (const Op& op : ops) {
+        if (op.kind == OpKind::F) forwards.insert({op.stage, op.micro_batch});
+        if (op.kind == OpKind::I || op.kind == OpKind::B) {
+          backwards.insert({op.stage, op.micro_batch});
+        }
+        if (messages != TextMessages::None) append_message(rows, op, order);
+      }
+    }
   }
+  for (std::size_t rank = 0; rank < rows.size(); ++rank) {
+    CHECK(next[rank] == order.ranks[rank].size(), "an order in which every rank can go on");
+  }
+  std::string text;
+  for (const auto& row : rows) text += row_text(row, messages == TextMessages::Batched) + "\n";
   return text;
 }
 

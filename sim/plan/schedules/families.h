@@ -17,12 +17,15 @@
   entry(chimera) \
   entry(hanayo) \
   entry(eager_one_f_one_b) \
+  entry(seq1f1b) \
   entry(interleaved) \
   entry(breadth_first) \
   entry(zb_h1) \
   entry(zb_h2) \
   entry(interleaved_zero_bubble) \
   entry(zb_v) \
+  entry(v_half) \
+  entry(v_min) \
   entry(pipedream) \
   entry(pipedream_2bw) \
   entry(pipelined_backprop) \

@@ -31,6 +31,7 @@ int furthest_loss(const Strategy& strategy, int stages, int stage) {
     case StrategyKind::BackLink:
       return std::min(stage + 1, stages - 1);
     case StrategyKind::Tree:
+    case StrategyKind::Independent:
       return stage;
     case StrategyKind::Inference:
       break;
@@ -135,11 +136,12 @@ std::vector<StageRole> roles_of_copies(const std::vector<StageRole>& roles, int 
 }
 
 int stage_before(const Strategy& strategy, int stage) {
-  if (stage == 0) return -1;
+  if (stage == 0 || strategy.kind == StrategyKind::Independent) return -1;
   return strategy.kind == StrategyKind::Tree ? (stage - 1) / strategy.arity : stage - 1;
 }
 
 std::vector<int> stages_after(const Strategy& strategy, int stage, int stages) {
+  if (strategy.kind == StrategyKind::Independent) return {};
   const bool tree = strategy.kind == StrategyKind::Tree;
   const std::int64_t first = tree ? std::int64_t{strategy.arity} * stage + 1 : stage + 1;
   const std::int64_t end = std::min<std::int64_t>(first + (tree ? strategy.arity : 1), stages);
@@ -174,6 +176,8 @@ std::string name_of(const Strategy& strategy) {
       return "backlink";
     case StrategyKind::Tree:
       return "tree";
+    case StrategyKind::Independent:
+      return "independent";
     case StrategyKind::Inference:
       return "inference";
   }

@@ -24,7 +24,8 @@ enum class StrategyKind {
   ForwardForward,
   BackLink,
   Tree,
-  Inference,  // forward only: no loss is sent back, nothing is kept for it, no weight changes
+  Independent,  // as Local, but every stage reads the batch itself and hands nothing on
+  Inference,    // forward only: no loss is sent back, nothing is kept for it, no weight changes
 };
 /// How the gradients of several reachable losses become one.
 enum class GradientMode { Furthest, Sum, Mean };
@@ -67,8 +68,8 @@ std::vector<StageRole> make_roles(const Strategy& strategy, int stages, bool lis
 /// stages.
 std::vector<StageRole> roles_of_copies(const std::vector<StageRole>& roles, int copies);
 
-/// Returns the stage whose output `stage` reads, -1 for the first: the one below, but in a tree its
-/// parent.
+/// Returns the stage whose output `stage` reads, -1 for the first and for independent ones: the one
+/// below, but in a tree its parent.
 int stage_before(const Strategy& strategy, int stage);
 /// Returns the stages that read the output of `stage`, in order.
 std::vector<int> stages_after(const Strategy& strategy, int stage, int stages);

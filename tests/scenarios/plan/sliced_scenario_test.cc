@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "scenarios/plan/choices.h"
 #include "scenarios/plan/lower_plan.h"
 #include "scenarios/simulate/run_scenario.h"
 #include "tests/scenarios/documents.h"
@@ -159,6 +160,25 @@ bool says(const std::string& message, const std::string& part) {
   return message.find(part) != std::string::npos;
 }
 
+TEST_CASE("slices of equal time get shorter along the sequence, and their longest is shorter") {
+  const auto cut = [](const std::string& rest) {
+    const Plan plan = lay_out(sliced({"model.sequence_length=16384", kWritten + rest}));
+    int tokens = 0;
+    for (const TokenSlice& slice : plan.slices) tokens = std::max(tokens, slice.length);
+    return std::pair(tokens, planned_span(plan).value());
+  };
+  const auto lengths =
+      lengths_of(sliced({"model.sequence_length=16384", kWritten + R"(8, "equal_in": "time"})"}));
+  REQUIRE(lengths.size() == 8);
+  CHECK(std::is_sorted(lengths.rbegin(), lengths.rend()));
+  CHECK(lengths.front() > lengths.back());
+  CHECK(std::accumulate(lengths.begin(), lengths.end(), 0) == 16384);
+  CHECK(cut(R"(8, "equal_in": "time"})").second < cut("8}").second);
+  CHECK(cut(R"(8, "equal_in": "tokens"})") == cut("8}"));
+  CHECK(says(refused({kWritten + R"("balanced", "equal_in": "time"})"}),
+             "expected it beside a number of \"slices\""));
+}
+
 TEST_CASE("what cannot be cut is refused with what can") {
   CHECK(says(refused({"model=resnet-50"}), "are no sequences of tokens; expected a transformer"));
   CHECK(says(refused({kWritten + "[512, 500]}"}),
@@ -167,11 +187,11 @@ TEST_CASE("what cannot be cut is refused with what can") {
   CHECK(says(refused({kWritten + "\"equal\"}"}), "known: balanced"));
   CHECK(says(refused({kWritten + "true}"}), "or a list with the tokens of each"));
   CHECK(says(refused({R"(training.schedule={"kind": "gpipe", "slices": 2})"}),
-             "\"gpipe\" leaves sequences whole; expected it with \"terapipe\""));
+             "\"gpipe\" leaves sequences whole; expected it with \"terapipe\" or \"seq1f1b\""));
   CHECK(says(refused({kWritten + R"(2, "queue": {"buffered": 1}})"}),
              "expected \"unlimited\" or \"rendezvous\""));
   CHECK(says(refused({"training.schedule=1f1b", "training.micro_batch_size=balanced"}),
-             "expected a number of samples, or the schedule \"terapipe\""));
+             "expected a number of samples, or the schedule \"terapipe\" or \"seq1f1b\""));
   CHECK(says(mistakes({"training.schedule=terapipe"}), "\"slices\": 8}"));
   CHECK(says(mistakes({kWritten + "2}", "training.micro_batch_size=balanced",
                        "training.global_batch_size=4"}),

@@ -68,7 +68,7 @@ TEST_CASE("names of schedules are those of the strategy's family") {
 }
 
 TEST_CASE("schedules whose weight gradients wait refuse a fused backward") {
-  for (const std::string name : {"zb-h1", "zb-h2", "zb-v", "interleaved-zb"}) {
+  for (const std::string name : {"zb-h1", "zb-h2", "zb-v", "v-half", "v-min", "interleaved-zb"}) {
     CHECK(mistakes({"parallel.pipeline=2", "training.micro_batches=2",
                     "training.schedule={\"kind\": \"" + name + "\", \"backward\": \"fused\"}"}) ==
           "set: /training/schedule/backward: \"" + name +
@@ -83,6 +83,10 @@ TEST_CASE("PPLL's queues carry activations only, and forward-forward has no head
       mistakes({R"(training.strategy={"kind": "tree"})", "training.schedule=auto"}) ==
       "set: /training/schedule: \"auto\" is no schedule for tree training; expected eager, dgl or "
       "ppll");
+  CHECK(mistakes({"training.strategy=independent"}) == "");
+  CHECK(
+      mistakes({"training.strategy=independent", "training.schedule=ppll"}) ==
+      "set: /training/schedule: \"ppll\" is no schedule for independent training; expected eager");
   CHECK(mistakes({"training.strategy=local", "parallel.pipeline=2", "parallel.stages=4",
                   "training.schedule=dgl"}) ==
         "set: /parallel/stages: \"dgl\" gives each of the 2 ranks one stage; expected 2, got 4");

@@ -268,6 +268,9 @@ TEST_CASE("roles of four stages, written out") {
   };
   CHECK(roles({}) == "(3w) (3w<) (3w<) (3w<)");
   CHECK(roles(kLocal) == "h(0w) h(1w) h(2w) (3w)");
+  CHECK(roles({.kind = StrategyKind::Independent}) == roles(kLocal));
+  CHECK(stage_before({.kind = StrategyKind::Independent}, 2) == -1);
+  CHECK(stages_after({.kind = StrategyKind::Independent}, 1, 4).empty());
   CHECK(roles(n_wise(2)) == "(1w) h(1<2w) h(2<3w) (3w<)");
   CHECK(roles(n_wise(2, true)) == "h(1w) h(1<2w) h(2<3w) (3w<)");
   CHECK(roles(n_wise(2, true), true) == "h(01w) h(1<2w) h(2<3w) (3w<)");

@@ -131,6 +131,47 @@ TEST_CASE("communication and sharding that fit the compute are dropped") {
             "x.csv")) == "0F0,0B0\n1F0,1B0\n");
 }
 
+/// Interleaved 1F1B of 4 micro-batches on 2 ranks with 2 stages each.
+StepOrder interleaved_order() {
+  TestChain chain = make_laid_chain(2, "interleaved");
+  chain.micro_batches = 4;
+  return first_step(schedule_of(chain));
+}
+
+TEST_CASE("messages stand where PyTorch puts them, alone or in batches") {
+  // Rank 0 as pull request 175572 of pytorch/pytorch prints it, less UNSHARD, RESHARD and
+  // REDUCE_GRAD, which part 2SEND_B3 from 0RECV_B2 there.
+  const std::string batched = schedule_text(interleaved_order(), TextMessages::Batched);
+  CHECK(batched.substr(0, batched.find('\n')) ==
+        "0F0,(0SEND_F0;2RECV_F0)BATCH_P2P,0F1,(0SEND_F1;2RECV_F1)BATCH_P2P,2F0,2SEND_F0,2F1,"
+        "(2SEND_F1;2RECV_B0)BATCH_P2P,0F2,0SEND_F2,2B0,(2SEND_B0;2RECV_B1)BATCH_P2P,0F3,"
+        "(0SEND_F3;2RECV_F2)BATCH_P2P,2B1,(2SEND_B1;0RECV_B0)BATCH_P2P,2F2,"
+        "(2SEND_F2;2RECV_F3)BATCH_P2P,0B0,0RECV_B1,2F3,2SEND_F3,0B1,2RECV_B2,2B2,"
+        "(2SEND_B2;2RECV_B3)BATCH_P2P,2B3,(2SEND_B3;0RECV_B2)BATCH_P2P,0B2,0RECV_B3,0B3");
+  std::string single = schedule_text(interleaved_order(), TextMessages::Single);
+  CHECK(single.starts_with("0F0,0SEND_F0,2RECV_F0,0F1,0SEND_F1,2RECV_F1,2F0,2SEND_F0,"));
+}
+
+TEST_CASE("an order is the same with messages or without, in every form of the text") {
+  const std::string plain = schedule_text(interleaved_order());
+  for (const TextMessages form : {TextMessages::Single, TextMessages::Batched}) {
+    const std::string text = schedule_text(interleaved_order(), form);
+    CHECK(text != plain);
+    CHECK(schedule_text(parse_schedule_text(text, "x.csv")) == plain);
+  }
+  // In a V the last rank keeps what it hands on: no message between stages 1 and 2.
+  TestChain chain = make_laid_chain(2, "v-half");
+  chain.micro_batches = 3;
+  const std::string v = schedule_text(first_step(schedule_of(chain)), TextMessages::Single);
+  CHECK(v.find("1SEND_F") == std::string::npos);
+  CHECK(v.find("2SEND_B") == std::string::npos);
+  CHECK(v.find("2SEND_F0") != std::string::npos);
+  CHECK(mistake_of("0F0,(0SEND_F0;0F1)BATCH_P2P\n").find("is no op") != std::string::npos);
+  CHECK(mistake_of("0F0,(0SEND_F0;1F0)OVERLAP_F_B\n").find("is no op") != std::string::npos);
+  CHECK(mistake_of("0F0,(0SEND_F0)BATCH_P2P,0B0\n").find("has no stage at its other end") !=
+        std::string::npos);
+}
+
 TEST_CASE("a mistake is one sentence with line and cell, and the cell is marked in its rows") {
   CHECK(
       mistake_of("0F0,0F1,0B0,0B1\n1F0,1B1,1F1,1B0\n") ==

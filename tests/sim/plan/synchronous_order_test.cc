@@ -33,7 +33,9 @@ void for_sizes(Visit visit) {
   for (int ranks = 1; ranks <= 5; ++ranks) {
     for (int m = 1; m <= 12; ++m) {
       for (const std::string_view kind : kAnywhere) visit(pipeline(kind, ranks, m));
-      visit(pipeline("zb-v", ranks, m));
+      for (const std::string_view kind : {"zb-v", "v-half", "v-min"}) {
+        visit(pipeline(kind, ranks, m));
+      }
       for (const std::string_view kind : kLoops) {
         for (int chunks = 1; chunks <= 3; ++chunks) {
           const auto problem = schedule_named(kind).problem;
@@ -89,6 +91,35 @@ TEST_CASE("ZB-V of 4 micro-batches on 2 ranks, as text; of 2 on 3 the missing on
         "0F0 0F1 5F0 5I0:5 5W0 5F1 5I1:5 5W1 0I0:5 0W0 0I1:5 0W1 0U1 5U1\n"
         "1F0 1F1 4F0 4F1 4I0:5 4W0 4I1:5 4W1 1I0:5 1W0 1I1:5 1W1 1U1 4U1\n"
         "2F0 3F0 2F1 3F1 3I0:5 3W0 2I0:5 2W0 3I1:5 3W1 2I1:5 2W1 2U1 3U1\n");
+}
+
+/// Returns the forwards and input halves of each rank in the authors' letters: F and B of the way
+/// down (forwards of the first stage of a rank, gradients of its second), f and b of the way up.
+std::string authors_text(std::string_view kind, int ranks, int micro_batches) {
+  std::string text;
+  for (const auto& rank : schedule_of(pipeline(kind, ranks, micro_batches)).ranks) {
+    for (const Op& op : expand(rank.front())) {
+      if (op.kind != OpKind::F && op.kind != OpKind::I) continue;
+      const bool second = op.stage >= ranks;
+      const char letter = op.kind == OpKind::F ? (second ? 'f' : 'F') : (second ? 'B' : 'b');
+      text += letter + std::to_string(op.micro_batch) + ' ';
+    }
+    text.back() = '\n';
+  }
+  return text;
+}
+
+TEST_CASE("V-half and V-min of 7 micro-batches on 3 ranks go as their authors' code prints them") {
+  // github.com/sail-sg/zero-bubble-pipeline-parallelism at 39f2c18, zbv_greedy.py, run for these
+  // sizes with unit costs; it divides weight halves between stages otherwise, in the same cells.
+  CHECK(authors_text("v-half", 3, 7) ==
+        "F0 F1 F2 f0 B0 f1 B1 b0 F3 f2 B2 b1 F4 f3 B3 b2 F5 f4 B4 b3 F6 f5 B5 b4 f6 B6 b5 b6\n"
+        "F0 F1 f0 f1 B0 F2 b0 B1 f2 F3 b1 B2 f3 F4 b2 B3 f4 F5 b3 B4 f5 F6 b4 B5 f6 b5 B6 b6\n"
+        "F0 f0 F1 f1 B0 b0 F2 f2 B1 b1 F3 f3 B2 b2 F4 f4 B3 b3 F5 f5 B4 b4 F6 f6 B5 b5 B6 b6\n");
+  CHECK(authors_text("v-min", 3, 7) ==
+        "F0 F1 F2 f0 B0 f1 b0 B1 f2 F3 b1 B2 f3 F4 b2 B3 f4 F5 b3 B4 f5 F6 b4 B5 f6 B6 b5 b6\n"
+        "F0 F1 f0 f1 B0 b0 F2 B1 f2 b1 F3 B2 f3 b2 F4 B3 f4 b3 F5 B4 f5 b4 F6 B5 f6 b5 B6 b6\n"
+        "F0 f0 F1 f1 B0 b0 F2 f2 B1 b1 F3 f3 B2 b2 F4 f4 B3 b3 F5 f5 B4 b4 F6 f6 B5 b5 B6 b6\n");
 }
 
 /// The rows of PyTorch's file by column, empty where idle. Its alphabet is the old one, in which B
@@ -217,8 +248,8 @@ std::size_t written_ops(const TestChain& chain) {
 
 TEST_CASE("an order is as long as its pattern, however many micro-batches there are") {
   for (int ranks : {2, 4, 8}) {
-    for (const std::string_view kind : {"eager-1f1b", "zb-h1", "zb-h2", "zb-v", "breadth-first",
-                                        "interleaved", "interleaved-zb"}) {
+    for (const std::string_view kind : {"eager-1f1b", "zb-h1", "zb-h2", "zb-v", "v-half", "v-min",
+                                        "breadth-first", "interleaved", "interleaved-zb"}) {
       const std::size_t some = written_ops(pipeline(kind, ranks, 128 * ranks));
       INFO(schedule_named(kind).name << " on " << ranks << " ranks: " << some << " ops");
       CHECK(written_ops(pipeline(kind, ranks, 1024 * ranks)) == some);

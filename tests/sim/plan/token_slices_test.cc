@@ -5,6 +5,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <string>
@@ -220,6 +222,56 @@ TEST_CASE("more sequences in a step leave less to gain from slicing") {
     before = slices;
   }
   CHECK(before == 1);
+}
+
+TEST_CASE("slices of equal time end where n-ths of the whole work end, and none is longer") {
+  // A slice of l behind c takes a l + b l (c + l / 2): the first x units take a x + b x^2 / 2,
+  // whose inverse tells the ends. Whole units move an end by one at most.
+  const double a = 3e-3, b = 5e-6;
+  const SliceTime time = [=](int length, int context) {
+    return Seconds(a * length + b * length * (context + length / 2.0));
+  };
+  for (const int units : {128, 1000, 1024}) {
+    for (const int slices : {1, 2, 3, 8, 50}) {
+      const std::vector<int> lengths = equal_time_slices(units, slices, time);
+      REQUIRE(lengths.size() == static_cast<std::size_t>(slices));
+      const double share = time(units, 0).value() / slices;
+      int end = 0;
+      for (int i = 1; i <= slices; ++i) {
+        const int length = lengths[i - 1];
+        // The work of a last unit is what rounding can add.
+        CHECK(time(length, end).value() <= share + a + b * units);
+        end += length;
+        const double work = share * i;
+        const double exact = (std::sqrt(a * a + 2 * b * work) - a) / b;
+        CHECK(std::abs(end - exact) <= slices + 1);
+      }
+      CHECK(end == units);
+    }
+  }
+}
+
+TEST_CASE("the longest slice of equal time is the shortest that any slicing has") {
+  const SliceTime time = [](int length, int context) {
+    return Seconds(std::max(2.0, length * (1 + context / 4.0)));
+  };
+  for (const auto& [units, slices] : {std::pair(9, 3), {10, 4}, {12, 2}, {7, 7}}) {
+    double least = kInfinity;  // of all slicings, tried one by one
+    const std::function<void(int, int, double)> cut = [&](int begin, int left, double longest) {
+      if (left == 0 && begin == units) least = std::min(least, longest);
+      for (int length = 1; left > 0 && begin + length <= units; ++length) {
+        cut(begin + length, left - 1, std::max(longest, time(length, begin).value()));
+      }
+    };
+    cut(0, slices, 0);
+    double longest = 0;
+    int begin = 0;
+    for (const int length : equal_time_slices(units, slices, time)) {
+      longest = std::max(longest, time(length, begin).value());
+      begin += length;
+    }
+    CHECK(longest == least);
+  }
 }
 
 TEST_CASE("equal slices differ by a unit at most") {

@@ -48,7 +48,7 @@ class Walk {
   /// Stages of the model around one, -1 for none; in a tree, children of a stage read it.
   int before(int stage) const {
     const int own = stage % of_copy_, first = stage - own;
-    if (own == 0) return -1;
+    if (own == 0 || chain_.strategy.kind == StrategyKind::Independent) return -1;
     const bool tree = chain_.strategy.kind == StrategyKind::Tree;
     return first + (tree ? (own - 1) / chain_.strategy.arity : own - 1);
   }

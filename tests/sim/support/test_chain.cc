@@ -78,7 +78,7 @@ Strategy random_strategy(Random& random, std::string_view kind, int stages) {
     kinds = {StrategyKind::Local, StrategyKind::Greedy, StrategyKind::ForwardForward,
              StrategyKind::Tree};
   } else if (kind != "list") {
-    for (int other = 3; other <= 8; ++other) kinds.push_back(static_cast<StrategyKind>(other));
+    for (int other = 3; other <= 9; ++other) kinds.push_back(static_cast<StrategyKind>(other));
   }
   strategy.kind = one_of(random, kinds);
   strategy.n_wise = random.integer(1, stages + 1);
@@ -143,7 +143,8 @@ TestChain random_chain_of(Random& random, std::string_view kind, int most_stages
   const bool may_split = kind != "naive" && kind != "naive-split" && kind != "list";
   if (may_split && is_plain(chain)) chain.policy.split_backward = random.integer(0, 1) == 0;
   const int every = random.integer(0, 2);
-  const bool one_chain = chain.strategy.kind != StrategyKind::Tree;
+  const bool one_chain =
+      chain.strategy.kind != StrategyKind::Tree && chain.strategy.kind != StrategyKind::Independent;
   if (every * chain.micro_batches > 1 && !entry.global() && one_chain) {
     chain.strategy.readout_every = every;
   }

@@ -4,11 +4,13 @@
 
 #include <set>
 
+#include "sim/plan/schedules/catalogue.h"
+
 namespace interlock {
 
 bool has_chunks(const std::string& schedule) {
   static const std::set<std::string> names = {"interleaved", "breadth-first", "interleaved-zb",
-                                              "zb-v"};
+                                              "zb-v",        "v-half",        "v-min"};
   return names.contains(schedule);
 }
 
@@ -30,7 +32,7 @@ Trial laid_trial(const LaidCase& laid) {
 
 int rank_of(const LaidCase& laid, int stage) {
   const int place = stage % laid.ranks;
-  const bool up = laid.schedule == "zb-v" && stage >= laid.ranks;
+  const bool up = schedule_named(laid.schedule).layout == StageLayout::V && stage >= laid.ranks;
   return up ? laid.ranks - 1 - place : place;
 }
 

@@ -1,0 +1,252 @@
+// V-half and V-min: two stages a rank, laid as ZB-V lays them, in a half or a third of its memory.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Every six cells of a forward's time the same pattern begins once more, a micro-batch later: cells
+// for the forward and the input half of both stages of a rank. Where those of one micro-batch lie
+// decides how long it is kept. Weight halves take the cells that are free, the oldest first.
+// Between the first micro-batch and the last all cells are taken; before and after, passes move
+// into earlier cells: as far as they have what they need, and a forward only while its rank holds
+// no more than the pattern does. Behind the last forward, weight halves wait for input halves.
+//
+// The moves need p + 2 micro-batches; of fewer, those that are missing are left out, as ZB-V does.
+// Of p + 4, all passes of six cells are in step; more micro-batches repeat those cells.
+// Source of the patterns: Qi et al., Pipeline Parallelism with Controllable Memory, arXiv
+// 2405.15362, and its authors' code (github.com/sail-sg/zero-bubble-pipeline-parallelism, commit
+// 39f2c18, zerobubble/scheduler/zbv_greedy.py). The one move into earlier cells is ours; it comes
+// out as short as their two.
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "sim/plan/schedules/families.h"
+#include "sim/plan/schedules/stage_ops.h"
+
+namespace interlock {
+
+namespace {
+
+constexpr int kPeriod = 6;  // cells
+
+/// The passes of a rank. W: the weight halves of both stages, in the order of their input halves.
+enum VPass { kForward0, kForward1, kInput1, kInput0, kWeight, kVPasses };
+
+/// Returns the cells of the first four passes of micro-batch 0 on a rank.
+using VPattern = std::array<int, 4> (*)(int ranks, int rank);
+
+std::array<int, 4> v_half_pattern(int p, int r) {
+  const int shift = p % 2 == 0 ? 3 : 0;  // so that no two passes fall on one cell
+  return {2 * r, 3 * p - r - 2, 3 * p + shift + 2 * r - 1, 6 * p + shift - r - 2};
+}
+
+std::array<int, 4> v_min_pattern(int p, int r) {
+  const int shift = p % 3 == 0 ? 2 : 0;
+  return {r, 2 * p - r - 1, 2 * p + shift + r, 4 * p + shift - r - 1};
+}
+
+/// The passes of all cells, for as few micro-batches as show all of it.
+class VCells {
+ public:
+  VCells(int ranks, int micro_batches, VPattern pattern)
+      : ranks_(ranks),
+        count_(std::clamp(micro_batches, ranks + 2, ranks + 4)),
+        steady_(pattern(ranks, 0)[kInput0]) {
+    for (int r = 0; r < ranks; ++r) {
+      rows_.push_back(row_of(pattern(ranks, r)));
+      most_ = std::max(most_, *std::max_element(rows_[r].held.begin(), rows_[r].held.end()));
+    }
+    const int end = static_cast<int>(rows_[0].cells.size());
+    for (int cell = 0; cell < end; ++cell) {
+      if (cell < steady_ || cell > kPeriod * (count_ - 1)) {
+        for (int r = 0; r < ranks_; ++r) move_earlier(r, cell);
+      }
+    }
+    for (Row& row : rows_) put_late_weights(row);
+  }
+
+  Sequence sequence(const ScheduleInputs& inputs, const std::vector<int>& stages, int rank) const;
+
+ private:
+  struct Pass {
+    VPass kind;
+    int number;
+  };
+  struct Row {
+    std::vector<std::optional<Pass>> cells;
+    std::array<std::vector<int>, kVPasses> at;  // (passes, numbers) cell
+    std::vector<Pass> inputs;                   // in the order of their cells
+    std::vector<int> held;                      // (cells) forwards without a weight half
+    std::vector<int> late;                      // weight halves that wait
+  };
+
+  Row row_of(const std::array<int, 4>& first) const;
+  /// Returns the first cell that comes after all that a pass needs.
+  int earliest(int rank, Pass pass) const;
+  void move_earlier(int rank, int cell);
+  static void put_late_weights(Row& row);
+
+  int ranks_, count_;
+  int steady_;    // the first cell from which on rank 0 does all that it ever does
+  int most_ = 0;  // forwards that a rank holds
+  std::vector<Row> rows_;
+};
+
+VCells::Row VCells::row_of(const std::array<int, 4>& first) const {
+  Row row;
+  row.cells.resize(kPeriod * (count_ + 2 * ranks_ + 1));  // none of a rank's passes comes later
+  for (int kind = 0; kind < kWeight; ++kind) {
+    for (int number = 0; number < count_; ++number) {
+      const int cell = first[kind] + kPeriod * number;
+      row.cells[cell] = {static_cast<VPass>(kind), number};
+      row.at[kind].push_back(cell);
+    }
+  }
+  int held = 0;
+  for (std::size_t cell = 0; cell < row.cells.size(); ++cell) {
+    std::optional<Pass>& pass = row.cells[cell];
+    const std::size_t weights = row.at[kWeight].size();
+    if (!pass && weights < row.inputs.size()) {
+      pass = {kWeight, static_cast<int>(weights)};
+      row.at[kWeight].push_back(static_cast<int>(cell));
+      --held;
+    } else if (pass && pass->kind <= kForward1) {
+      ++held;
+    } else if (pass) {
+      row.inputs.push_back(*pass);
+    }
+    row.held.push_back(held);
+  }
+  return row;
+}
+
+int VCells::earliest(int rank, Pass pass) const {
+  const auto [kind, number] = pass;
+  const Row& row = rows_[rank];
+  const bool down = kind == kForward0 || kind == kInput1, ends = rank == (down ? 0 : ranks_ - 1);
+  int after = number > 0 ? row.at[kind][number - 1] : -1;
+  if (kind == kWeight) {
+    after = std::max(after, row.at[row.inputs[number].kind][row.inputs[number].number]);
+  } else if (!ends) {
+    after = std::max(after, rows_[down ? rank - 1 : rank + 1].at[kind][number]);
+  } else if (kind != kForward0) {
+    after = std::max(after, row.at[kind - 1][number]);
+  }
+  return after + 1;
+}
+
+void VCells::move_earlier(int rank, int cell) {
+  Row& row = rows_[rank];
+  if (!row.cells[cell]) return;
+  const Pass pass = *row.cells[cell];
+  row.cells[cell].reset();
+  if (pass.kind == kWeight && cell > steady_) {
+    for (std::size_t c = cell; c < row.held.size(); ++c) ++row.held[c];
+    return row.late.push_back(pass.number);
+  }
+  const bool forward = pass.kind <= kForward1;
+  int best = cell;
+  for (int c = cell - 1, first = earliest(rank, pass); c >= first; --c) {
+    if (forward && row.held[c] >= most_) break;
+    if (!row.cells[c]) best = c;
+  }
+  const int change = forward ? 1 : pass.kind == kWeight ? -1 : 0;
+  for (int c = best; c < cell; ++c) row.held[c] += change;
+  row.cells[best] = pass;
+  row.at[pass.kind][pass.number] = best;
+}
+
+void VCells::put_late_weights(Row& row) {
+  auto next = row.late.begin();
+  for (std::size_t cell = 0; cell < row.cells.size() && next != row.late.end(); ++cell) {
+    const Pass& input = row.inputs[*next];
+    if (row.cells[cell] || static_cast<int>(cell) < row.at[input.kind][input.number]) continue;
+    row.cells[cell] = {kWeight, *next++};
+  }
+}
+
+Sequence VCells::sequence(const ScheduleInputs& inputs, const std::vector<int>& stages,
+                          int rank) const {
+  const Row& row = rows_[rank];
+  const int more = std::max(inputs.micro_batches - count_, 0);
+  RunWriter order;
+  const auto ops_of = [&](int first, int end, int later) {
+    std::vector<Op> ops;
+    for (int cell = first; cell < end; ++cell) {
+      if (!row.cells[cell]) continue;
+      const Pass pass = *row.cells[cell];
+      const Pass of = pass.kind == kWeight ? row.inputs[pass.number] : pass;
+      if (of.number >= inputs.micro_batches) continue;
+      const OpKind kind = pass.kind == kWeight     ? OpKind::W
+                          : pass.kind <= kForward1 ? OpKind::F
+                                                   : OpKind::I;
+      const bool up = of.kind == kForward1 || of.kind == kInput1;
+      ops.push_back(global_op(inputs, kind, stages[up ? 1 : 0], of.number + later));
+    }
+    return ops;
+  };
+  const int end = static_cast<int>(row.cells.size());
+  for (const Op& op : ops_of(0, steady_, 0)) order.append({op});
+  if (more > 0) order.append_loop(ops_of(steady_, steady_ + kPeriod, 0), more, 1);
+  for (const Op& op : ops_of(steady_, end, more)) order.append({op});
+  order.append_updates(inputs, stages);
+  return {order.take(), inputs.steps, inputs.micro_batches};
+}
+
+Schedule make_v_shape(const ScheduleInputs& inputs, VPattern pattern) {
+  Schedule schedule = empty_schedule(inputs);
+  const auto stages = stages_of_ranks(inputs);
+  const VCells cells(static_cast<int>(stages.size()), inputs.micro_batches, pattern);
+  for (std::size_t rank = 0; rank < stages.size(); ++rank) {
+    schedule.ranks[rank] = {cells.sequence(inputs, stages[rank], static_cast<int>(rank))};
+  }
+  return schedule;
+}
+
+}  // namespace
+
+// The formulas of the stash are the authors'; they give the bubble's leading term, p/2m, alone. In
+// cells, of which a micro-batch has six, its whole is 3p - 7 or 3p - 4, from p + 2 micro-batches
+// on: 6m busy cells of a rank, and what lies between its first and its last.
+ScheduleEntry schedules::v_half() {
+  return {.name = "v-half",
+          .split_backward = true,
+          .flushes = true,
+          .layout = StageLayout::V,
+          .chunks = 2,
+          .summary = "zb-v in half of its memory, with some idle time",
+          .source = "Qi et al., arXiv 2405.15362",
+          .make = [](const ScheduleInputs& in) { return make_v_shape(in, v_half_pattern); },
+          .problem = one_v_problem,
+          .period = every_micro_batch,
+          .bubble = {"(3p - 7) / (6m + 3p - 7), p even",
+                     [](const PipelineShape& s) {
+                       const int p = s.devices;
+                       const int idle = std::max(3 * p - (p % 2 == 0 ? 7 : 4), p - 1);
+                       return formulas::share(idle, 6.0 * s.micro_batches);
+                     }},
+          .stashed = {"p/2 + 1, rounded down",
+                      [](const PipelineShape& s) -> double { return s.devices / 2 + 1; }}};
+}
+
+// 4p - 5 or 4p - 7 cells are the whole of 2p/3m.
+ScheduleEntry schedules::v_min() {
+  return {.name = "v-min",
+          .split_backward = true,
+          .flushes = true,
+          .layout = StageLayout::V,
+          .chunks = 2,
+          .summary = "zb-v in a third of its memory, with more idle time",
+          .source = "Qi et al., arXiv 2405.15362",
+          .make = [](const ScheduleInputs& in) { return make_v_shape(in, v_min_pattern); },
+          .problem = one_v_problem,
+          .period = every_micro_batch,
+          .bubble = {"(4p - 5) / (6m + 4p - 5), 3 no divisor of p",
+                     [](const PipelineShape& s) {
+                       const int p = s.devices;
+                       const int idle = std::max(4 * p - (p % 3 == 0 ? 7 : 5), p - 1);
+                       return formulas::share(idle, 6.0 * s.micro_batches);
+                     }},
+          .stashed = {"(p + 4)/3, rounded down",
+                      [](const PipelineShape& s) -> double { return (s.devices + 4) / 3; }}};
+}
+
+}  // namespace interlock
