@@ -33,7 +33,8 @@ ChartPanel panel_of(const Sizing& sizing, const std::string& label, const Value&
                                          .name = name,
                                          .tip = name + ": " + label + " " + exact(value(row)),
                                          .word = best ? "best" : "",
-                                         .mark = row.on_front ? PointMark::Dot : PointMark::Pale});
+                                         .mark = row.on_front ? PointMark::Dot : PointMark::Pale,
+                                         .result = i});
   }
   panel.x_marks.assign(devices.begin(), devices.end());
   return panel;
@@ -98,8 +99,8 @@ LineChart sizing_chart(const Sizing& sizing) {
   return chart;
 }
 
-std::string sizing_html(const Sizing& sizing) {
-  std::string content = tagged("h1", "", training_words(sizing));
+std::string sizing_markup(const Sizing& sizing, std::size_t sections) {
+  std::string content;
   for (const std::string& sentence : recommendation(sizing)) {
     content += tagged("p", "", sentence);
   }
@@ -108,7 +109,7 @@ std::string sizing_html(const Sizing& sizing) {
     content += tagged("p", "class=\"note\"", note);
   }
   if (!sizing.ranking.empty() && sizing.question.devices.size() > 1) {
-    content += tagged("h2", "", "Curves") + line_chart_html(sizing_chart(sizing));
+    content += tagged("h2", "", "Curves") + line_chart_html(sizing_chart(sizing), sections);
   }
   content += tagged("h2", "", "Plans");
   Grid plans{{{"Machine", "", false}, {"Plan", "", false}}, {}};
@@ -116,7 +117,12 @@ std::string sizing_html(const Sizing& sizing) {
     plans.rows.push_back({{name_of(sizing, row)}, {.text = row_words(row), .alarm = !row.fits}});
   }
   content += long_table_html(plans, "plans");
-  return html_page(sizing.question.model + ": sizes", content);
+  return content;
+}
+
+std::string sizing_html(const Sizing& sizing) {
+  return html_page(sizing.question.model + ": sizes",
+                   tagged("h1", "", training_words(sizing)) + sizing_markup(sizing, 0));
 }
 
 }  // namespace interlock

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "reports/charts/line_chart.h"
@@ -12,6 +13,10 @@ namespace interlock {
 /// Returns a curve for each machine: time, cost and the rate of a device over the devices. Grey
 /// lines show the time if twice the devices took half of it. REQUIRES: there are several sizes.
 LineChart sizing_chart(const Sizing& sizing);
+
+/// Returns the recommendation, the table, the curves and every plan as markup. Points of the curves
+/// lead to the sections of the first `sections` rows, see page_picture.h.
+std::string sizing_markup(const Sizing& sizing, std::size_t sections);
 
 /// Returns the page: the recommendation, the table, the curves, and every plan.
 std::string sizing_html(const Sizing& sizing);
