@@ -18,7 +18,10 @@ class EndingSignals {
  public:
   EndingSignals() {
     sigemptyset(&set_);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set_, signal);
+    for (const int signal : {SIGINT, SIGTERM}) sigaddset(&set_, signal);
+    struct sigaction hangup = {};
+    sigaction(SIGHUP, nullptr, &hangup);
+    if (hangup.sa_handler != SIG_IGN) sigaddset(&set_, SIGHUP);  // nohup stays so
     pthread_sigmask(SIG_BLOCK, &set_, nullptr);
   }
   void wait() const {

@@ -8,6 +8,8 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "base/error.h"
@@ -56,7 +58,7 @@ struct StudioServer::Inside {
   const AnsweringProcesses& processes;
   httplib::Server server;
   int port = 0;
-  std::atomic<bool> stopping = false;
+  std::atomic<bool> stopping = false, ended = false;
 
   Inside(std::string text, const AnsweringProcesses& who) : page(std::move(text)), processes(who) {}
 
@@ -165,11 +167,18 @@ std::string StudioServer::address() const {
   return "http://" + inside_->host(kLoopback) + "/" + inside_->token + "/";
 }
 
-void StudioServer::serve() { inside_->server.listen_after_bind(); }
+void StudioServer::serve() {
+  inside_->server.listen_after_bind();
+  inside_->ended = true;
+}
 
 void StudioServer::stop() {
   inside_->stopping = true;
-  inside_->server.stop();
+  // A server that does not listen yet hears nothing.
+  while (!inside_->ended) {
+    inside_->server.stop();
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
 }
 
 }  // namespace interlock

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Adds a panel with a button that asks, a bar of progress and a button that cancels. `question()`
-// returns what to ask, `show(place, answer)` draws it. Returns the function that asks.
+// returns what to ask, `show(place, answer)` draws it. Returns changed(), to be called when the
+// scenario is another one: what is asked is given up, and what was found says so.
 function addAsking(place, { words, note, form, question, show }) {
   const bar = element('progress', { max: 1, value: 0, hidden: true });
   const said = element('span', { className: 'note' });
@@ -31,6 +32,7 @@ function addAsking(place, { words, note, form, question, show }) {
       const answer = await engine.ask(question(), { told, signal });
       said.textContent = '';
       found.replaceChildren();
+      old.hidden = true;
       show(found, answer);
     } catch (error) {
       said.textContent = error.name === 'AbortError' ? 'Cancelled.' : '';
@@ -42,15 +44,18 @@ function addAsking(place, { words, note, form, question, show }) {
   const start = button(words, note, run);
   const stop = button('Cancel', 'Give this up', () => control && control.abort());
   stop.hidden = true;
+  const old = element('p', { className: 'note', hidden: true },
+    'Found for the scenario before its last change.');
   place.append(element('p', { className: 'note' }, note), ...(form ? [form] : []),
-    element('div', { className: 'tools' }, start, stop, bar, said), trouble, found);
-  return { run, cancel: () => control && control.abort() };
+    element('div', { className: 'tools' }, start, stop, bar, said), trouble, old, found);
+  return () => {
+    if (control) control.abort();
+    old.hidden = !found.hasChildNodes();
+  };
 }
 
 const LOST_WORDS = 'The studio\'s server has ended. Your text is kept here: start interlock studio ' +
   'again, and open its new address; the link of this page\'s "Copy link" carries the scenario over.';
-
-const percent = (share) => `${share > 0 ? '+' : ''}${(100 * share).toFixed(1)} %`;
 
 function addExplain(place, page) {
   return addAsking(place, {
@@ -62,11 +67,11 @@ function addExplain(place, page) {
       const rows = told.changes.filter(({ gain }) => gain > 0.0005).map((change) => element('tr', {},
         element('td', {}, element('button', { type: 'button', title: change.set.join(', '),
           onclick: () => page.apply(change.set) }, 'Apply')),
-        element('td', { className: 'number' }, percent(change.gain)),
+        element('td', { className: 'number' }, formatPercent(change.gain)),
         element('td', {}, change.change + (change.fits_in_memory ? '' : ' (does not fit)')),
         element('td', { className: 'note' }, change.kind)));
       const head = ['', 'saves', 'change', 'of the'].map((name) => element('th', {}, name));
-      found.append(element('p', {}, limit));
+      found.append(element('p', {}, `What limits the step: ${limit}.`));
       if (!rows.length) found.append(element('p', {}, 'No single change would shorten the step.'));
       else {
         found.append(element('div', { className: 'scroll' }, element('table', { className: 'advice' },

@@ -6,7 +6,7 @@ const MOST_DOUBLINGS = 6; // of a quantity, either way
 
 const CHOICES = [
   ['model', 'Model', ['model']],
-  ['machine', 'Machine', ['cluster.machine', 'cluster']],
+  ['machine', 'Machine', ['cluster.machine', 'cluster.name', 'cluster']],
   ['strategy', 'Strategy', ['training.strategy.kind', 'training.strategy']],
   ['schedule', 'Schedule', ['training.schedule.kind', 'training.schedule']],
 ];
@@ -37,7 +37,8 @@ function quantityOf(text) {
 const shortNumber = (number) => String(Number(number.toPrecision(3)));
 
 // Adds the controls to `place`. `set(settings)` writes [[path, value], ...] into the scenario.
-// Returns update(text, answer): shows what a text says, and what an answer told of it.
+// Returns update(text, answer, fresh): shows what a text says, and where it says nothing what the
+// last answer told; `fresh`: that is the answer to this text.
 function addControls(place, schema, set) {
   const grid = element('div', { className: 'choices-grid' });
   const dials = element('div', { className: 'dials' });
@@ -48,7 +49,7 @@ function addControls(place, schema, set) {
     ...COUNT_SLIDERS.map((slider) => addCountSlider(dials, slider, set)),
     addQuantities(dials, set),
   ];
-  return (text, answer) => updates.forEach((update) => update(text, answer));
+  return (text, answer, fresh) => updates.forEach((update) => update(text, answer, fresh));
 }
 
 function field(name, control, ...more) {
@@ -60,18 +61,19 @@ function addSelect(place, [id, name, paths], schema, set) {
   const own = element('option', { value: '' }, 'as written');
   const select = element('select', { id: `choose-${id}`, onchange: () => {
     if (select.value === '') return;
-    const text = place.dataset.text;
-    const whole = paths[paths.length - 1];
-    // A machine is named inside its object; a strategy or schedule is replaced as a whole.
-    const inside = id === 'machine' && nodeAtPath(text, paths[0]);
-    set([[inside ? paths[0] : whole, select.value]]);
+    // An object gives way as a whole; a machine keeps its number of devices.
+    const devices = id === 'machine' && nodeAtPath(place.dataset.text, 'cluster.devices');
+    const value = devices ? { machine: select.value, devices: devices.value } : select.value;
+    set([[paths[paths.length - 1], value]]);
   } }, own, ...names.map((one) => element('option', { value: one }, one)));
   place.append(field(name, select));
   return (text) => {
     place.dataset.text = text;
-    const node = paths.map((path) => nodeAtPath(text, path)).find((one) => one && one.kind === 'scalar');
-    own.hidden = Boolean(node && names.includes(node.value));
-    own.textContent = node ? String(node.value) : 'as written';
+    const path = paths.find((one) => (nodeAtPath(text, one) || {}).kind === 'scalar');
+    const node = path && nodeAtPath(text, path);
+    const changed = path === 'cluster.name';
+    own.hidden = Boolean(node && !changed && names.includes(node.value));
+    own.textContent = node ? `${node.value}${changed ? ', changed' : ''}` : 'as written';
     select.value = own.hidden ? node.value : '';
   };
 }
@@ -145,8 +147,8 @@ function addQuantities(place, set) {
     const turns = Math.log2(quantity.number / slider.base.number) * SLIDER_STEPS;
     slider.input.value = Math.round(turns);
   };
-  return (text, answer) => {
-    if (!answer) return;
+  return (text, answer, fresh) => {
+    if (!fresh) return;
     const node = nodeAtPath(text, 'cluster.machine') || nodeAtPath(text, 'cluster.name') ||
       nodeAtPath(text, 'cluster');
     const now = node && node.kind === 'scalar' ? node.value : 'own';

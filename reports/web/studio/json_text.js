@@ -90,6 +90,29 @@ function withValue(text, path, value) {
   return `${text.slice(0, end)},${gap}${JSON.stringify(key)}: ${written}${text.slice(end)}`;
 }
 
+// Returns the text without the member at `path`, if there is one.
+function withoutMember(text, path) {
+  const keys = path.split('.');
+  const key = keys.pop();
+  const parent = keys.length ? nodeAtPath(text, keys.join('.')) : scanJson(text);
+  const i = parent && parent.kind === 'object'
+    ? parent.members.findIndex((member) => member.key === key) : -1;
+  if (i < 0) return text;
+  const { keyStart, keyEnd, value } = parent.members[i];
+  const next = parent.members[i + 1];
+  if (next) return text.slice(0, keyStart) + text.slice(next.keyStart);
+  const before = parent.members[i - 1];
+  const from = before ? (before.value ? before.value.end : before.keyEnd) : keyStart;
+  return text.slice(0, from) + text.slice(value ? value.end : keyEnd);
+}
+
+// Returns `text` with the value of its member `key` as `other` has it.
+function withMemberOf(text, key, other) {
+  const [own, theirs] = [text, other].map((one) => nodeAtPath(one, key));
+  if (!own || !theirs) return other;
+  return text.slice(0, own.start) + other.slice(theirs.start, theirs.end) + text.slice(own.end);
+}
+
 // Returns where `offset` lies: the keys on the way to it, whether a key is typed there, and the
 // object or scalar around it.
 function placeAt(text, offset) {

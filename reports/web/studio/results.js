@@ -53,9 +53,12 @@ function tagged(tag, text) {
 function makePins(place, choose) {
   const pins = [];
   let now = null;
-  const heads = (rows) => [...new Map(rows.flatMap(({ row }) => row)
-    .map(({ head, unit }) => [head, unit]))];
-  const cell = (row, head) => (row.find((one) => one.head === head) || { text: '–' }).text;
+  const heads = (rows) => [...new Set(rows.flatMap(({ row }) => row.map(({ head }) => head)))]
+    .filter((head) => head !== 'Scenario' && head !== 'Speed-up');
+  const cell = (row, head) => {
+    const found = row.find((one) => one.head === head);
+    return found ? `${found.text} ${found.unit}` : '–';
+  };
   const ratio = (pin) => {
     const times = pin.step_time_s / now.step_time_s;
     return `${threeDigits(times)}×`;
@@ -64,17 +67,16 @@ function makePins(place, choose) {
     place.hidden = pins.length === 0;
     if (place.hidden || !now) return;
     const rows = [{ ...now, own: true }, ...pins];
-    const columns = heads(rows).slice(1);
+    const columns = heads(rows);
     const head = element('tr', {}, element('th', {}, 'Scenario'), element('th', { className: 'number' },
-      'Now is', element('small', {}, 'as fast')), ...columns.map(([name, unit]) =>
-      element('th', { className: 'number' }, name, unit ? element('small', {}, unit) : '')),
-    element('th', {}));
+      'Now is', element('small', {}, 'as fast')), ...columns.map((name) =>
+      element('th', { className: 'number' }, name)), element('th', {}));
     const body = rows.map((one) => element('tr', { className: one.own ? 'now' : '' },
       element('td', {}, one.own ? `now: ${one.name}` : element('button', { type: 'button',
         className: 'link', title: 'Go back to this scenario', onclick: () => choose(one.text) },
       one.label)),
       element('td', { className: 'number' }, one.own ? '1' : ratio(one)),
-      ...columns.map(([name]) => element('td', { className: 'number' }, cell(one.row, name))),
+      ...columns.map((name) => element('td', { className: 'number' }, cell(one.row, name))),
       element('td', {}, one.own ? '' : button('×', `Take ${one.label} away`, () => {
         pins.splice(pins.indexOf(one), 1);
         draw();

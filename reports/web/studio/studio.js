@@ -113,6 +113,7 @@ async function start() {
   const { file, schema } = opening;
   const linked = /^#s=(.+)$/.exec(location.hash);
   const first = linked ? await unpacked(linked[1]).catch(() => opening.text) : opening.text;
+  const askings = []; // told of every change
   let answer = null;
   let version = 0; // of the text
   let shown = 0; // version whose answer is shown
@@ -131,7 +132,10 @@ async function start() {
       const before = version;
       try {
         const { text } = await engine.ask({ ask: 'edit', text: editor.text(), settings });
-        if (before === version) page.replace(text);
+        // Comments elsewhere stay.
+        const keys = new Set(settings.map((setting) => setting.split(/[.=]/)[0]));
+        const next = [...keys].reduce((now, key) => withMemberOf(now, key, text), editor.text());
+        if (before === version) page.replace(next);
         else page.apply(settings);
       } catch (error) { page.fail(error); }
     },
@@ -159,7 +163,7 @@ async function start() {
       if (number === version) {
         showTrouble([]);
         editor.mark([]);
-        update(editor.text(), answer);
+        update(editor.text(), answer, true);
         delete document.documentElement.dataset.lost;
         say(`${Math.round(performance.now() - since)} ms`);
       }
@@ -173,7 +177,8 @@ async function start() {
   // Settings that take more than an edit in place wait for their turn, the last of each path.
   let pending = null;
   const setAll = async (settings) => {
-    const words = settings.map(([path, value]) => `${path}=${value === null ? 'null' : value}`);
+    const words = settings.map(([path, value]) =>
+      `${path}=${typeof value === 'string' ? value : JSON.stringify(value)}`);
     if (pending) { settings.forEach(([path], i) => pending.set(path, words[i])); return; }
     pending = new Map(settings.map(([path], i) => [path, words[i]]));
     while (pending.size) {
@@ -186,11 +191,11 @@ async function start() {
   const set = (settings) => {
     let text = editor.text();
     for (const [path, value] of settings) {
-      const plain = value !== null && !pending && /^(model|training|parallel|cluster$)/.test(path);
       const there = nodeAtPath(text, path);
-      const next = value === null && !there ? text
-        : (plain || (there && there.kind === 'scalar')) && value !== null
-          ? withValue(text, path, value) : null;
+      // Names of machines are opened by the engine; all else is an edit in place.
+      const plain = (there && there.kind === 'scalar') || !/^cluster\./.test(path);
+      const next = pending || !plain ? null
+        : value === null ? withoutMember(text, path) : withValue(text, path, value);
       if (next === null) { setAll(settings); return; }
       text = next;
     }
@@ -202,7 +207,8 @@ async function start() {
   function changed() {
     version++;
     document.documentElement.dataset.version = String(version);
-    update(editor.text(), null);
+    update(editor.text(), answer, false);
+    askings.forEach((outdate) => outdate());
     say('…');
     asking.ask({ text: editor.text(), number: version });
   }
@@ -219,9 +225,8 @@ async function start() {
       copy(commandOf(editor.text()), 'Copied the command.');
     }));
   addDownloads(tools, page);
-  addExplain(panels.explain, page);
-  addSearch(panels.search, page);
-  addPlan(panels.plan, page, schema);
+  askings.push(addExplain(panels.explain, page), addSearch(panels.search, page),
+    addPlan(panels.plan, page, schema));
   changed();
   document.documentElement.dataset.ready = 'true';
 }
