@@ -15,9 +15,14 @@ const COUNTS = [
   ['training.global_batch_size', 'Batch (samples)', 1],
   ['parallel.pipeline', 'Pipeline', 1],
 ];
+const upTo = (most) => Array.from({ length: most }, (_, i) => i + 1);
+const MOST_BATCHES = 1024; // on the slider
+const divisorsOf = (batch) => upTo(Math.min(batch || 256, MOST_BATCHES))
+  .filter((size) => !batch || batch % size === 0);
 const COUNT_SLIDERS = [
-  ['training.micro_batches', 'Micro-batches', () => 256],
-  ['training.strategy.n_wise', 'Heads: stages that a loss trains', (counts) => counts.stages],
+  ['training.micro_batches', 'Micro-batches', (counts) => divisorsOf(
+    counts['training.global_batch_size'])],
+  ['training.strategy.n_wise', 'Heads: stages that a loss trains', ({ stages }) => upTo(stages)],
 ];
 
 // Returns the names that the schema offers for `path`.
@@ -90,12 +95,20 @@ function addCount(place, [path, name, least], set) {
   };
 }
 
-function addCountSlider(place, [path, name, most], set) {
-  const shown = element('output', {});
+function addCountSlider(place, [path, name, sizesOf], set) {
+  const shown = element('span', { className: 'value' });
+  let now = 1;
+  let sizes = [1];
   const input = element('input', { type: 'range', min: 1, step: 1, id: `slide-${path}`,
     oninput: () => {
-      shown.textContent = input.value;
-      const settings = [[path, Number(input.value)]];
+      const asked = Number(input.value);
+      if (asked === now) return;
+      const ends = [sizes[0], sizes[sizes.length - 1]];
+      now = asked > now ? sizes.find((size) => size >= asked) || ends[1]
+        : sizes.findLast((size) => size <= asked) || ends[0];
+      input.value = now;
+      shown.textContent = now;
+      const settings = [[path, now]];
       // The other way to say it gives way.
       if (path === 'training.micro_batches' &&
           nodeAtPath(place.dataset.text, 'training.micro_batch_size')) {
@@ -111,9 +124,10 @@ function addCountSlider(place, [path, name, most], set) {
     const value = node && node.kind === 'scalar' ? node.value : answer && answer.counts[path];
     label.hidden = value === undefined || value === null;
     if (label.hidden) return;
-    const top = Math.max(value, (answer && most(answer.counts)) || value);
-    if (Number(input.max) < top || document.activeElement !== input) input.max = top;
-    if (document.activeElement !== input) input.value = value;
+    if (answer) sizes = sizesOf(answer.counts);
+    input.max = Math.max(value, ...sizes);
+    input.value = value;
+    now = value;
     shown.textContent = value;
   };
 }
@@ -126,7 +140,7 @@ function addQuantities(place, set) {
   const add = ({ name, path, value }) => {
     const base = quantityOf(value);
     if (!base) return null;
-    const shown = element('output', {});
+    const shown = element('span', { className: 'value' });
     const most = SLIDER_STEPS * MOST_DOUBLINGS;
     const input = element('input', { type: 'range', min: -most, max: most, step: 1, value: 0,
       id: `slide-${path}`, oninput: () => {

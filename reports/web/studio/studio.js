@@ -121,7 +121,7 @@ async function start() {
   const panels = addTabs(byId('tabs'), byId('panels'),
     [['step', 'Step'], ['explain', 'Explain'], ['search', 'Search'], ['plan', 'Plan']]);
   const results = makeResults(byId('headlines'), panels.step);
-  byId('scenario').append(element('h2', {}, file));
+  byId('scenario').append(element('h2', { title: file }, file.split('/').pop()));
   const editor = makeEditor(byId('scenario'), first, schema, () => changed());
   const page = {
     text: () => editor.text(),
