@@ -10,8 +10,10 @@
 #include "cli/console/terminal.h"
 #include "cli/parser/commands.h"
 #include "reports/charts/paper_figures.h"
+#include "reports/page/results_page.h"
 #include "reports/report.h"
 #include "reports/result/value_json.h"
+#include "reports/sweeps/stored_results.h"
 
 namespace interlock {
 namespace {
@@ -39,6 +41,10 @@ bool is_scenario(const JsonValue& document) {
 std::vector<JsonValue> read_documents(const std::vector<std::string>& paths) {
   std::vector<JsonValue> documents;
   for (const std::string& path : paths) {
+    if (is_database(path)) {
+      for (JsonValue& result : stored_results(path)) documents.push_back(std::move(result));
+      continue;
+    }
     JsonValue document = read_json_file(path);
     if (is_scenario(document)) {
       std::vector<ScenarioResult> results;
@@ -96,6 +102,31 @@ std::string summary_json(const ReportOptions& options, const ResultFiles& files)
                                 {"results", json_number(static_cast<double>(count))}}));
 }
 
+/// Says what was written, as JSON or in a line.
+void finish(const ReportOptions& options, const ResultFiles& files) {
+  write_json(options.json, summary_json(options, files), options.quiet);
+  if (options.quiet || options.json == "-") return;
+  const std::size_t count = files.results.size() + files.curves.size();
+  print("wrote " + options.out + ": " + options.figure + " of " + std::to_string(count) +
+        (count == 1 ? " result\n" : " results\n"));
+}
+
+/// An HTML page, which no program has to convert.
+void write_page(const ReportOptions& options) {
+  if (!options.out.ends_with(".html")) {
+    throw Error("--out " + options.out + ": a page is HTML; expected a name that ends with .html");
+  }
+  check_output("--out", options.out);
+  const ResultFiles files = read_result_files(read_documents(options.results));
+  if (files.results.empty()) {
+    throw Error(
+        "figure page shows results of interlock simulate --json or of interlock sweep, and these "
+        "are curves of interlock train; expected interlock train --report FILE.html");
+  }
+  write_file(options.out, results_html(files.results));
+  finish(options, files);
+}
+
 /// Markdown, into a file or to standard output.
 void write_table(const ReportOptions& options) {
   const bool prints = options.out == "-";
@@ -120,17 +151,14 @@ void report(const ReportOptions& options) {
     throw Error("--json and --out both name standard output; expected a file for one");
   }
   if (options.figure.starts_with("table")) return write_table(options);
+  if (options.figure == "page") return write_page(options);
   const PictureFormat format = picture_format("--out", options.out);
   check_output("--out", options.out);
   const ResultFiles files = read_result_files(read_documents(options.results));
   const std::string svg =
       options.figure == "timeline" ? timeline(files) : figure_svg(options.figure, files);
   write_file(options.out, converted(svg, format));
-  write_json(options.json, summary_json(options, files), options.quiet);
-  if (options.quiet || options.json == "-") return;
-  const std::size_t count = files.results.size() + files.curves.size();
-  print("wrote " + options.out + ": " + options.figure + " of " + std::to_string(count) +
-        (count == 1 ? " result\n" : " results\n"));
+  finish(options, files);
 }
 
 }  // namespace interlock

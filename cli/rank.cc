@@ -27,7 +27,8 @@ void add_ranking(Command& command, RankOptions& options) {
               {.choices = {"least", "most"}});
   command.add("--top", &options.top, "rows to print; 0: all", "N",
               {.shows_default = true, .least = 0, .most = 1'000'000'000});
-  command.add("--csv", &options.csv, "write all rows and columns", "FILE.csv");
+  command.add("--csv", &options.csv, "write all rows and columns; - for standard output",
+              "FILE.csv");
   command.add("--json", &options.json, "write the ranked rows; - for standard output", "FILE");
   command.add("--quiet,-q", &options.quiet, "print only what is asked for by name");
 }
@@ -39,6 +40,7 @@ void add_rank(Command& command, RankOptions& options) {
   add_ranking(command, options);
   command.add("--where", &options.where,
               "rows to rank, in SQL; else those without an error (\"mfu > 0.4\")", "EXPRESSION");
+  command.add("--columns", &options.columns, "tell the columns that rows have, and no rows");
 }
 
 void add_merge(Command& command, MergeOptions& options) {
@@ -50,22 +52,29 @@ void add_merge(Command& command, MergeOptions& options) {
 }
 
 void rank(const RankOptions& options) {
-  if (!options.csv.empty()) check_output("--csv", options.csv);
-  if (!options.json.empty() && options.json != "-") check_output("--json", options.json);
+  const bool csv_printed = options.csv == "-", json_printed = options.json == "-";
+  if (!options.csv.empty() && !csv_printed) check_output("--csv", options.csv);
+  if (!options.json.empty() && !json_printed) check_output("--json", options.json);
+  if (csv_printed && json_printed) {
+    throw Error("--csv and --json both name standard output; expected a file for one");
+  }
+  if (options.columns) return print(column_lines(options.database));
   const SweepIdentity identity = stored_identity(options.database);
   const Ranking best = rank_rows(options.database, query_of(options));
   if (!options.csv.empty()) {
     RankQuery all = {.by = "id", .least_first = true, .given_order = true, .where = "1"};
     if (!options.where.empty()) all = query_of(options);
     all.top = 0;
-    write_file(options.csv, ranking_csv(rank_rows(options.database, all)));
+    const std::string csv = ranking_csv(rank_rows(options.database, all));
+    if (csv_printed) print(csv);
+    if (!csv_printed) write_file(options.csv, csv);
   }
-  if (options.json == "-") {
+  if (json_printed) {
     print(ranking_json(best));
   } else if (!options.json.empty()) {
     write_file(options.json, ranking_json(best));
   }
-  if (!options.quiet && options.json != "-") {
+  if (!options.quiet && !json_printed && !csv_printed) {
     print(ranking_table(best, identity.paths, terminal_style()));
   }
 }

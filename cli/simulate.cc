@@ -16,6 +16,7 @@
 #include "cli/console/outputs.h"
 #include "cli/console/terminal.h"
 #include "cli/parser/commands.h"
+#include "reports/page/page_sections.h"
 #include "scenarios/simulate/calibrated_range.h"
 #include "scenarios/simulate/run_scenario.h"
 
@@ -38,6 +39,18 @@ ScenarioResult result_of(const Question& question, Keep keep, int draws) {
   return result;
 }
 
+/// Simulates once more, with their logs, what a page of more results than it can draw has sections
+/// for: the fastest are known only when all are there.
+void keep_drawn(const std::vector<Question>& questions, std::vector<ScenarioResult>& results) {
+  const std::vector<bool> drawn = page_sections(results).drawn;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (!drawn[i]) continue;
+    ScenarioResult again = simulate_plan(make_plan(questions[i]), Keep::Log);
+    again.confidence = std::move(results[i].confidence);
+    results[i] = std::move(again);
+  }
+}
+
 void run(const CommandOptions& options, bool always_array) {
   check_outputs(options);
   const std::vector<Question> questions = load_inputs(options);
@@ -45,9 +58,10 @@ void run(const CommandOptions& options, bool always_array) {
   std::vector<ScenarioResult> results;
   results.reserve(questions.size());
   for (const Question& question : questions) {
-    const bool drawn = draws_timelines(options) && results.size() < kMostDrawn;
+    const bool drawn = draws_timelines(options) && questions.size() <= kMostDrawn;
     results.push_back(result_of(question, drawn ? Keep::Log : Keep::Explanation, options.ranges));
   }
+  if (draws_timelines(options) && questions.size() > kMostDrawn) keep_drawn(questions, results);
   if (!options.quiet && options.json != "-") print(terminal_table(results, terminal_style()));
   if (options.require_fit) require_fit(results);
   write_outputs(options, results, always_array || results.size() > 1);

@@ -75,7 +75,6 @@ void validate_run(const ValidateOptions& options) {
           {.execution = execution, .fill = options.fill, .clock = clock_of(options.clock)});
       comparisons.push_back(std::move(validation.comparison));
       timelines.push_back(predictions.results[i]);
-      timelines.back().plan.question.name = "predicted | " + scenarios[i].name;
       timelines.push_back(std::move(validation.measured));
     } catch (const Error&) {
       if (comparisons.empty()) throw;
@@ -88,7 +87,7 @@ void validate_run(const ValidateOptions& options) {
   const std::string json = validation_json(comparisons, predictions.checksum);
   if (files.json == "-") print(json);
   if (!files.json.empty() && files.json != "-") write_file(files.json, json);
-  if (!files.report.empty()) write_file(files.report, html_report(timelines));
+  if (!files.report.empty()) write_file(files.report, validation_html(comparisons, timelines));
   write_traces(files, timelines.back());
   if (failed) std::rethrow_exception(failed);
 }

@@ -26,10 +26,8 @@ std::string result_json(const ScenarioResult& result);
 /// An array of them.
 std::string result_json(const std::vector<ScenarioResult>& results);
 
-/// Scenarios that a page draws; of further ones it has only the row in the table.
-constexpr std::size_t kMostDrawn = 48;
-
-/// One self-contained offline page. REQUIRES: the first kMostDrawn were run with their logs kept.
+/// One self-contained offline page. REQUIRES: the logs of those were kept that have a section
+/// (reports/page/page_sections.h).
 std::string html_report(const std::vector<ScenarioResult>& results);
 
 /// The timeline of a few steps from the measured window. REQUIRES: the log was kept.

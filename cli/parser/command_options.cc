@@ -194,16 +194,16 @@ void add_calibrate(Command& command, CalibrateOptions& options) {
 
 void add_report(Command& command, ReportOptions& options) {
   command.add_words("RESULTS", &options.results,
-                    "files of simulate --json or train --json, or scenarios to simulate",
+                    "files of simulate --json, train --json or sweep, or scenarios to simulate",
                     {.required = true});
   command.add(
       "--figure", &options.figure,
-      "timeline, utilisation, memory, breakdown, sweep, pareto, tradeoff or table; sweep and "
+      "timeline, utilisation, memory, breakdown, sweep, pareto, tradeoff, table or page; sweep and "
       "table take measures: sweep:step_time,memory",
       "NAME", {.required = true});
   command.add("--out", &options.out,
-              "where to: .svg, or with rsvg-convert .pdf or .png; a table: .md or -", "FILE",
-              {.required = true});
+              "where to: .svg, or with rsvg-convert .pdf or .png; a table: .md or -; a page: .html",
+              "FILE", {.required = true});
   add_json(command, options.json, "write what was drawn as JSON; - for standard output");
   command.add("--quiet,-q", &options.quiet, "print nothing");
 }

@@ -63,7 +63,7 @@ std::string text_of(const Option::Target& target) {
 
 }  // namespace
 
-void Command::add(const std::string& spelling, Option::Target to, const std::string& what,
+void Command::add(const std::string& spelling, const Option::Target& to, const std::string& what,
                   const std::string& type, const Option::Rules& rules) {
   const bool flag = std::holds_alternative<bool*>(to);
   const bool list = std::holds_alternative<std::vector<std::string>*>(to);

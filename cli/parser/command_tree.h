@@ -62,10 +62,10 @@ struct Command {
   explicit Command(std::string what) : summary(std::move(what)) {
     add("--help,-h", {}, "Print this help message and exit");
   }
-  void add(const std::string& spelling, Option::Target to, const std::string& what,
+  void add(const std::string& spelling, const Option::Target& to, const std::string& what,
            const std::string& type = "TEXT", const Option::Rules& rules = {});
   /// Adds a word, or a list of words, that stands alone.
-  void add_words(const std::string& called, Option::Target to, const std::string& what,
+  void add_words(const std::string& called, const Option::Target& to, const std::string& what,
                  const Option::Rules& rules = {}) {
     add(called, to, what, "TEXT", rules);
   }

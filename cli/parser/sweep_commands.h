@@ -14,7 +14,8 @@ struct RankOptions {
   std::string database;
   std::string by, where, order;  // a column, an SQL expression, "least" or "most"
   int top = 10;                  // rows in the table; 0: all
-  std::string csv, json;         // where to write; empty: not at all; json "-": stdout
+  std::string csv, json;         // where to write; empty: not at all; "-": stdout
+  bool columns = false;          // tell the names of columns
   bool quiet = false;
 };
 

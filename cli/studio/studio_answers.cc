@@ -17,8 +17,8 @@
 #include "reports/answers/search_report.h"
 #include "reports/answers/sizing_report.h"
 #include "reports/page/scenario_markup.h"
-#include "reports/page/search_front.h"
 #include "reports/page/sizing_page.h"
+#include "reports/page/studio_page.h"
 #include "reports/report.h"
 #include "reports/result/scenario_json.h"
 #include "reports/result/value_json.h"
@@ -200,10 +200,9 @@ JsonValue searched(const JsonValue& document, const LineSink& say) {
   for (const FoundPlan& plan : result.plans) {
     texts.items.push_back(json_text(scenario_file(plan.document, "")));
   }
-  return json_object(
-      {{"json", json_text(search_json(result))},
-       {"texts", std::move(texts)},
-       {"chart", json_text(line_chart_html(search_front(result), result.plans.size()))}});
+  return json_object({{"json", json_text(search_json(result))},
+                      {"texts", std::move(texts)},
+                      {"chart", json_text(line_chart_html(search_front(result)))}});
 }
 
 JsonValue planned(const OpenedScenario& opened, const JsonValue& question, const LineSink& say) {
@@ -230,7 +229,7 @@ JsonValue planned(const OpenedScenario& opened, const JsonValue& question, const
         json_text(row.plan && row.fits ? scenario_file(row.plan->document, "") : ""));
   }
   return json_object({{"recommendation", json_texts(recommendation(sizing))},
-                      {"page", json_text(sizing_markup(sizing, sizing.rows.size()))},
+                      {"page", json_text(sizing_markup(sizing, true))},
                       {"texts", std::move(texts)}});
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "base/error.h"
 
@@ -26,20 +27,28 @@ struct Overlap {
   int groups = 0, experts = 0;
 };
 
-/// Returns the share of tokens with none of the range's experts, if `groups` groups are still to be
-/// chosen of `of`, and those chosen so far hold `inside` of the range's experts.
-double share_without(const TokenRouting& routing, const Overlap* kind, const Overlap* end, int of,
-                     int groups, int inside) {
-  const int size = routing.experts / routing.groups;
-  if (kind == end) {
-    return likelihood(size * routing.groups_per_token, inside, routing.per_token, 0);
+/// A choice of groups, made one kind of group after another.
+struct GroupChoice {
+  int of = 0, groups = 0;  // groups that are still to be chosen from, and how many of them
+  int inside = 0;          // experts of the range in the groups that were chosen
+};
+
+/// Returns the share of tokens with none of the range's experts, if `kinds` are left to choose
+/// from.
+double share_without(const TokenRouting& routing, std::span<const Overlap> kinds,
+                     const GroupChoice& left) {
+  if (kinds.empty()) {
+    const int size = routing.experts / routing.groups;
+    return likelihood(size * routing.groups_per_token, left.inside, routing.per_token, 0);
   }
+  const Overlap& kind = kinds.front();
   double share = 0;
-  for (int some = 0; some <= std::min(kind->groups, groups); ++some) {
-    const double odds = likelihood(of, kind->groups, groups, some);
+  for (int some = 0; some <= std::min(kind.groups, left.groups); ++some) {
+    const double odds = likelihood(left.of, kind.groups, left.groups, some);
     if (odds == 0) continue;
-    share += odds * share_without(routing, kind + 1, end, of - kind->groups, groups - some,
-                                  inside + some * kind->experts);
+    share += odds * share_without(routing, kinds.subspan(1),
+                                  {left.of - kind.groups, left.groups - some,
+                                   left.inside + some * kind.experts});
   }
   return share;
 }
@@ -103,8 +112,7 @@ double share_of_tokens(const TokenRouting& routing, int first, int last) {
     inside == size ? void(++whole.groups) : kinds.push_back({1, inside});
   }
   kinds.push_back(whole);
-  return 1 - share_without(routing, kinds.data(), kinds.data() + kinds.size(), routing.groups,
-                           routing.groups_per_token, 0);
+  return 1 - share_without(routing, kinds, {routing.groups, routing.groups_per_token});
 }
 
 Traffic token_traffic(const Cluster& cluster, const Grouping& grouping, const TokenRouting& routing,

@@ -9,7 +9,7 @@
 namespace interlock {
 namespace {
 
-constexpr double kLossStash = Framework().loss_stash;  // bytes of a logit
+const double kLossStash = Framework().loss_stash;  // bytes of a logit
 
 /// A kernel that multiplies: `products` multiply-adds over `elements` touched elements.
 Work product(OpClass op_class, double products, double elements, double element) {

@@ -23,9 +23,10 @@ std::optional<JsonNode> BlockReader::own(std::string_view key) {
 bool BlockReader::in_item(std::string_view key) { return own(key).has_value(); }
 
 std::optional<JsonNode> BlockReader::get(std::string_view key) {
-  const std::optional<JsonNode> of_model = model_->get(key), of_item = own(key);
+  std::optional<JsonNode> of_model = model_->get(key), of_item = own(key);
   if (!of_item) return of_model;
-  return of_item->value->kind == JsonValue::Kind::Null ? std::nullopt : of_item;
+  if (of_item->value->kind == JsonValue::Kind::Null) return std::nullopt;
+  return of_item;
 }
 
 JsonNode BlockReader::place_of(std::string_view key) {

@@ -94,8 +94,9 @@ std::vector<Operator> merged(const Transformer& e, const StreamSizes& z, const P
   if (p.form.norm != Transformer::Connector::Norm::None) {
     const int vectors = p.form.norm == Transformer::Connector::Norm::Rms ? 1 : 2;
     const std::int64_t of = p.form.norm_of_square ? p.inputs : hidden;
-    operators.push_back(sharded_norm(
-        {p.rows * static_cast<double>(p.inputs / of), of, vectors * of}, z.sharding, z.element));
+    const std::int64_t each = p.inputs / of;  // normalised vectors of a row
+    operators.push_back(sharded_norm({p.rows * static_cast<double>(each), of, vectors * of},
+                                     z.sharding, z.element));
   }
   append_products(p, z, operators);
   return operators;

@@ -81,7 +81,8 @@ Operator delta_rule(const BlockForm& b, const StreamSizes& z) {
       .launches = 9,
       .variant = OpVariant::Fused,
       .counted = *op.forward.counted * 2};
-  op.parameters = 2 * (d.value_heads / z.sharding.tensor);  // decay and step size of each head
+  op.parameters =
+      std::int64_t{2} * (d.value_heads / z.sharding.tensor);  // decay and step size of each head
   op.stash =
       Bytes(z.tokens * ((2 * w.keys + w.values + w.triangle + w.heads) * z.element + w.heads * 4));
   op.gradients = Bytes(z.tokens * (4 * w.keys + 4 * w.values + 2 * states) * z.element);
@@ -96,7 +97,7 @@ void append_gated_delta(const BlockForm& b, const StreamSizes& z, std::vector<Op
   const std::int64_t keys = static_cast<std::int64_t>(d.key_heads) * d.key_head_size;
   const std::int64_t values = static_cast<std::int64_t>(d.value_heads) * d.value_head_size;
   // Queries, keys, values and gates; a decay and a strength for each head.
-  const std::int64_t outputs = 2 * keys + 2 * values + 2 * d.value_heads;
+  const std::int64_t outputs = 2 * keys + 2 * values + std::int64_t{2} * d.value_heads;
   block.push_back(sharded_linear({z.tokens, b.stream.hidden_size, outputs, b.bias.qkv},
                                  LinearRole::Column, z.sharding, z.element));
   block.back().linear = LinearName::Qkv;

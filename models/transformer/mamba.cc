@@ -111,7 +111,8 @@ Operator state_space_dual(const BlockForm& b, const StreamSizes& z) {
                        .launches = 12,
                        .variant = OpVariant::Fused,
                        .counted = *op.forward.counted * 2};
-  op.parameters = 3 * (m.heads / z.sharding.tensor);  // decay, step size and skip of each head
+  op.parameters =
+      std::int64_t{3} * (m.heads / z.sharding.tensor);  // decay, step size and skip of each head
   op.stash = Bytes(z.tokens * heads.count * z.element);
   op.gradients =
       Bytes(z.tokens * (2 * read + heads.inner) * z.element + states * 2 * 4 + scores * 2 * 4);
@@ -123,7 +124,7 @@ Operator state_space_dual(const BlockForm& b, const StreamSizes& z) {
 void append_mamba(const BlockForm& b, const StreamSizes& z, std::vector<Operator>& block) {
   const Mamba& m = b.mamba;
   const std::int64_t hidden = b.stream.hidden_size;
-  const std::int64_t inner = m.expand * hidden, vectors = 2 * m.state_size;
+  const std::int64_t inner = m.expand * hidden, vectors = std::int64_t{2} * m.state_size;
   const double gate = z.tokens * static_cast<double>(inner_of(b, z)) * z.element;
   block.push_back(sharded_linear({z.tokens, hidden, 2 * inner, b.bias.qkv}, LinearRole::Column,
                                  z.sharding, z.element));

@@ -221,7 +221,7 @@ void read_body(Section& reader, Transformer& t) {
 }
 
 /// Reads one number, or a list of them.
-std::vector<int> read_counts(Section& reader, std::string_view key, double least, double most) {
+std::vector<int> read_counts(Section& reader, std::string_view key, int least, int most) {
   std::vector<int> counts;
   const auto node = reader.get(key);
   if (!node) return counts;

@@ -105,8 +105,8 @@ Scale scale_of_amounts(const std::vector<double>& values, const std::string& uni
   Scale scale = scale_of_numbers(values, unit);
   for (const auto& [size, letter] : {std::pair{1e9, "G"}, {1e6, "M"}, {1e3, "k"}}) {
     if (most < 10 * size) continue;
-    std::vector<double> scaled_values;
-    for (const double value : values) scaled_values.push_back(value / size);
+    std::vector<double> scaled_values = values;
+    for (double& value : scaled_values) value /= size;
     scale = scale_of_numbers(scaled_values, unit.empty() ? letter : letter + (" " + unit));
     scale.size = size;
     return scale;

@@ -17,11 +17,10 @@ constexpr double kCurvePanel = 380, kCurvePanelGap = 70, kCurvePanelHeight = 260
 constexpr double kBelowLegend = 12, kNote = 18;
 constexpr const char* kFails = "#b3261e";  // of a cross
 
-/// The place of a panel in a file or in a page whose first `sections` results have a section.
+/// The place of a panel in a file or in a page.
 struct Place {
   double left = 0, top = 0;
   bool page = false;
-  std::size_t sections = 0;
 };
 struct Axes {
   Axis x, y;
@@ -76,7 +75,7 @@ std::string dots(const LineChart& chart, const ChartPanel& panel, std::size_t c,
     if (!is_there(point)) continue;
     const std::string dot = mark(point, panel.dots, curve_look(c).colour, axes,
                                  tip_of(point, panel, chart.names[c], at.page));
-    const bool leads = at.page && point.result && *point.result < at.sections;
+    const bool leads = at.page && point.result;
     text += leads ? "<a href=\"#" + section_name(*point.result) + "\">" + dot + "</a>" : dot;
     if (!point.word.empty())
       text += text_at(axes.x.at(point.x) + 6, axes.y.at(point.y) - 5, point.word);
@@ -146,14 +145,14 @@ std::string line_chart_svg(const LineChart& chart) {
   return text + "</svg>\n";
 }
 
-std::string line_chart_html(const LineChart& chart, std::size_t sections) {
+std::string line_chart_html(const LineChart& chart) {
   constexpr double kTop = 26, kRight = 38;
   const double width = kCurvePanelLeft + kCurvePanel + kRight;
   PagePicture picture{.title = chart.title, .subtitle = chart.subtitle, .notes = chart.notes};
   if (chart.names.size() > 1) picture.entries = entries_of(chart);
   for (const ChartPanel& panel : chart.panels) {
     picture.panels.push_back({panel.y_label + " against " + panel.x_label,
-                              draw(chart, panel, {kCurvePanelLeft, kTop, true, sections}), width,
+                              draw(chart, panel, {kCurvePanelLeft, kTop, true}), width,
                               kTop + kCurvePanelHeight + kBottom});
   }
   return picture_html(picture);

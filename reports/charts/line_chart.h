@@ -45,7 +45,7 @@ struct LineChart {
 /// far above it.
 std::string line_chart_svg(const LineChart& chart);
 
-/// Returns the same panels for a page whose first `sections` results have a section.
-std::string line_chart_html(const LineChart& chart, std::size_t sections = 0);
+/// Returns the same panels for a page.
+std::string line_chart_html(const LineChart& chart);
 
 }  // namespace interlock

@@ -45,8 +45,9 @@ std::vector<std::string> names_of(const std::vector<ReadResult>& results) {
 }
 
 const std::vector<std::string>& figure_names() {
-  static const std::vector<std::string> all = {"timeline", "utilisation", "memory",   "breakdown",
-                                               "sweep",    "pareto",      "tradeoff", "table"};
+  static const std::vector<std::string> all = {"timeline",  "utilisation", "memory",
+                                               "breakdown", "sweep",       "pareto",
+                                               "tradeoff",  "table",       "page"};
   return all;
 }
 

@@ -8,6 +8,7 @@
 #include "reports/charts/line_chart.h"
 #include "reports/charts/measures.h"
 #include "reports/charts/paper_figures.h"
+#include "reports/charts/pareto.h"
 #include "reports/charts/swept.h"
 #include "reports/headlines/headlines.h"
 #include "reports/words/scale.h"
@@ -105,21 +106,20 @@ std::string meaning(const std::vector<Measured>& measures, const std::vector<Rea
   return words;
 }
 
-/// Returns the results that fit, and than which no other is better in one measure and as good in
-/// the other, the least of `measure` first. REQUIRES: all results have it.
+/// Returns the results that fit, and than which no other that fits is better in one measure and as
+/// good in the other, the least of `measure` first. REQUIRES: all results have it.
 std::vector<std::size_t> front_of(const std::vector<ReadResult>& results, const Measured& measure,
                                   const Rates& rates) {
-  std::vector<std::size_t> order(results.size());
-  for (std::size_t r = 0; r < order.size(); ++r) order[r] = r;
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return std::pair(*measure.values[a], -rates.values[a]) <
-           std::pair(*measure.values[b], -rates.values[b]);
-  });
-  std::vector<std::size_t> front;
-  for (const std::size_t r : order) {
-    const bool better = front.empty() || rates.values[r] > rates.values[front.back()];
-    if (better && results[r].fits) front.push_back(r);
+  std::vector<std::size_t> fitting;
+  std::vector<double> less, more;
+  for (std::size_t r = 0; r < results.size(); ++r) {
+    if (!results[r].fits) continue;
+    fitting.push_back(r);
+    less.push_back(*measure.values[r]);
+    more.push_back(rates.values[r]);
   }
+  std::vector<std::size_t> front = pareto_front(less, more);
+  for (std::size_t& r : front) r = fitting[r];
   return front;
 }
 

@@ -36,6 +36,7 @@ struct Cell {
   std::string text;
   std::optional<double> bar = std::nullopt;  // a share in [0, 1] to be drawn beside the text
   bool alarm = false;
+  std::string link = {};  // on a page: the address that the text leads to; empty: none
 };
 /// A table before it is laid out. Every row has as many cells as there are columns.
 struct Grid {

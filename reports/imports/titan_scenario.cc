@@ -80,17 +80,18 @@ TitanDegrees titan_degrees(Settings& s, const Surroundings& around) {
                     .context = degree("context_parallel_degree"),
                     .expert = degree("expert_parallel_degree"),
                     .replicas = degree("data_parallel_replicate_degree")};
-  const char* const kShard = "parallelism.data_parallel_shard_degree";
+  const char* const shard_key = "parallelism.data_parallel_shard_degree";
   const int each = d.tensor * d.pipeline * d.context * d.replicas;
-  if (s.text(kShard).value_or("-1") != "-1") {
-    d.shard = std::max(s.count(kShard).value_or(1), 1);
+  if (s.text(shard_key).value_or("-1") != "-1") {
+    d.shard = std::max(s.count(shard_key).value_or(1), 1);
     if (around.devices && *around.devices != each * d.shard) {
-      s.refuse(kShard, "all degrees make " + std::to_string(each * d.shard) +
-                           " devices; import's --devices says " + std::to_string(*around.devices));
+      s.refuse(shard_key, "all degrees make " + std::to_string(each * d.shard) +
+                              " devices; import's --devices says " +
+                              std::to_string(*around.devices));
     }
   } else if (!around.devices || *around.devices % each != 0) {
-    s.refuse(kShard, "is what the devices leave; expected import's --devices, a multiple of " +
-                         std::to_string(each));
+    s.refuse(shard_key, "is what the devices leave; expected import's --devices, a multiple of " +
+                            std::to_string(each));
   } else {
     d.shard = *around.devices / each;
   }

@@ -93,20 +93,22 @@ class Translator {
     if (name == "name" || name == "optimizer") return add_optimizer(name, value);
     if (name == "normalization") return say(name, norm(value));
     if (name == "attention-backend") return say(name, value.substr(value.find('.') + 1));
-    for (const Renamed& renamed : kRenamed) {
-      if (name != renamed.theirs) continue;
-      name = renamed.megatrons;
-      if (renamed.turned) value = is_false(value) ? "true" : "false";
-      break;
+    const auto renamed = std::ranges::find(kRenamed, name, &Renamed::theirs);
+    if (renamed != std::end(kRenamed)) {
+      name = renamed->megatrons;
+      if (renamed->turned) value = is_false(value) ? "true" : "false";
     }
-    // A flag that is off is as if it was never said.
+    add_named(name, std::move(value));
+  }
+
+ private:
+  /// Adds what has Megatron's name by now. A flag that is off is as if it was never said.
+  void add_named(const std::string& name, std::string value) {
     if (is_false(value) && !settings_.has(name)) return;
     if (name == "fp8-format" && value == "true") value = "hybrid";
     say(name, value);
     if (name == "num-query-groups") say("group-query-attention", "true");
   }
-
- private:
   static bool is_false(const std::string& value) { return value == "false" || value == "False"; }
   void say(const std::string& name, const std::string& value) {
     settings_.say(name, value, line_, path_);
@@ -202,7 +204,7 @@ bool add_preset(Translator& translator, Settings& settings, const std::filesyste
 std::filesystem::path preset_path(const std::string& path, const std::string& model) {
   std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
   for (;; folder = folder.parent_path()) {
-    const auto found = folder / "primus/configs/models/megatron" / model;
+    auto found = folder / "primus/configs/models/megatron" / model;
     if (std::filesystem::exists(found)) return found;
     if (folder == folder.root_path()) return {};
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <vector>
 
 #include "base/text.h"
@@ -105,38 +106,57 @@ void add_positions(Settings& a, Json& model) {
   if (positions && model["positions"] == "learned") model["max_positions"] = *positions;
 }
 
+constexpr std::size_t kMostListed = 10'000;  // layers
+
+/// Reads one "[0,1]" that `text` begins with, and takes it off. Nothing: another form.
+std::optional<std::vector<bool>> take_list(std::string_view& text) {
+  const std::size_t close = text.find(']');
+  if (close == text.npos) return std::nullopt;
+  std::vector<bool> items;
+  for (const char c : text.substr(1, close - 1)) {
+    if (c == '0' || c == '1')
+      items.push_back(c == '1');
+    else if (c != ',' && c != ' ')
+      return std::nullopt;
+  }
+  text.remove_prefix(close + 1);
+  return items;
+}
+
+void skip(std::string_view& text, std::string_view letters) {
+  text.remove_prefix(std::min(text.find_first_not_of(letters), text.size()));
+}
+
+/// Reads the "*3" that `text` may begin with, and takes it off; 1 without one. Nothing: another
+/// form.
+std::optional<std::size_t> take_factor(std::string_view& text) {
+  skip(text, " ");
+  if (!text.starts_with('*')) return 1;
+  text.remove_prefix(1);
+  skip(text, " ");
+  std::size_t times = 0;
+  const auto [rest, failed] = std::from_chars(text.data(), text.data() + text.size(), times);
+  if (failed != std::errc()) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(rest - text.data()));
+  return times;
+}
+
 /// Reads "([0]*3+[1]*11)": for each layer whether it has experts. Nothing: another form.
-std::optional<std::vector<bool>> listed_layers(const std::string& text) {
-  std::vector<bool> all, part;
-  bool open = false;
-  for (std::size_t i = 0; i < text.size() && all.size() < 10'000; ++i) {
-    const char c = text[i];
-    if (c == '[') {
-      all.insert(all.end(), part.begin(), part.end());
-      part.clear();
-    }
-    if (c == '[' || c == ']') {
-      if (open == (c == '[')) return std::nullopt;
-      open = c == '[';
-    } else if (open && (c == '0' || c == '1')) {
-      part.push_back(c == '1');
-    } else if (!open && c == '*') {
-      std::size_t times = 0;
-      const auto [rest, failed] =
-          std::from_chars(text.data() + i + 1, text.data() + text.size(), times);
-      if (failed != std::errc() || times > 10'000 / std::max<std::size_t>(part.size(), 1)) {
-        return std::nullopt;
-      }
-      const std::vector<bool> once = part;
-      part.clear();
-      for (std::size_t n = 0; n < times; ++n) part.insert(part.end(), once.begin(), once.end());
-      i = static_cast<std::size_t>(rest - text.data()) - 1;
-    } else if (c != '(' && c != ')' && c != '+' && c != ',' && c != ' ') {
+std::optional<std::vector<bool>> listed_layers(std::string_view text) {
+  std::vector<bool> all;
+  for (;;) {
+    skip(text, "()+, ");
+    if (text.empty()) break;
+    if (text[0] != '[') return std::nullopt;
+    const std::optional<std::vector<bool>> once = take_list(text);
+    const std::optional<std::size_t> times = once ? take_factor(text) : std::nullopt;
+    if (!times || *times > kMostListed / std::max<std::size_t>(once->size(), 1) ||
+        all.size() > kMostListed) {
       return std::nullopt;
     }
+    for (std::size_t n = 0; n < *times; ++n) all.insert(all.end(), once->begin(), once->end());
   }
-  all.insert(all.end(), part.begin(), part.end());
-  return open || all.empty() ? std::nullopt : std::optional(all);
+  return all.empty() ? std::nullopt : std::optional(all);
 }
 
 /// A number N: every Nth layer has experts. A list: a form for each run of layers that are alike.

@@ -203,10 +203,10 @@ std::vector<StageContent> even_stages(Settings& a, int layers, int pipeline) {
 
 std::vector<StageContent> written_stages(Settings& a, const std::string& layout, int layers,
                                          int pipeline) {
-  const char* const kName = "pipeline-model-parallel-layout";
+  const char* const name = "pipeline-model-parallel-layout";
   auto stages = read_layout(layout);
   if (!stages) {
-    a.refuse(kName, "expected letters E, t, m and L with | between stages, e.g. Et*3|(tt|)*6L");
+    a.refuse(name, "expected letters E, t, m and L with | between stages, e.g. Et*3|(tt|)*6L");
     return {};
   }
   int found = 0;
@@ -215,7 +215,7 @@ std::vector<StageContent> written_stages(Settings& a, const std::string& layout,
     found += stage.layers;
     empty = empty || stage.modules() == 0;
     if (stage.predictors > 0 && !stage.readout) {
-      a.remark(kName, "modules of multi-token prediction lie with the readout");
+      a.remark(name, "modules of multi-token prediction lie with the readout");
     }
   }
   const std::string wrong =
@@ -229,7 +229,7 @@ std::vector<StageContent> written_stages(Settings& a, const std::string& layout,
           ? "expected E in the first stage and L in the last"
           : "";
   if (!wrong.empty()) {
-    a.refuse(kName, wrong);
+    a.refuse(name, wrong);
     return {};
   }
   return *stages;
@@ -397,6 +397,7 @@ std::string megatron_scenario(Settings& a, const Surroundings& around) {
   scenario["parallel"] = parallel_of(a, d, fp32_gradients(a, framework));
   if (stages.size() > 1) {
     std::vector<int> modules;
+    modules.reserve(stages.size());
     for (const StageContent& stage : stages) modules.push_back(stage.modules());
     scenario["partition"] = modules;
     scenario["parallel"]["stages"] = modules.size();

@@ -58,6 +58,9 @@ class Script {
   void say(const std::string& name, const std::string& value, int number) {
     settings_.say(name, value, number, "--" + name);
   }
+  std::string assigned(const std::string& word);
+  std::string value_of(const std::string& name, const std::string& rest,
+                       const std::string& written) const;
   std::string filled_in(const std::string& word) const;
 
   Settings& settings_;
@@ -85,17 +88,19 @@ void Script::add_line(const std::string& line, int number) {
   add_words(shell_words(line), number);
 }
 
+/// Keeps the value of NAME=VALUE and returns it, as an array or a text of arguments may begin
+/// there; returns another word as it is.
+std::string Script::assigned(const std::string& word) {
+  const std::size_t end = name_end(word, 0, false);
+  if (end == 0 || end >= word.size() || word[end] != '=') return word;
+  array_ = word.compare(end, 2, "=(") == 0;
+  open_.clear();
+  return variables_[word.substr(0, end)] = filled_in(word.substr(end + (array_ ? 2 : 1)));
+}
+
 void Script::add_words(const std::vector<std::string>& words, int number) {
-  for (std::string word : words) {
-    const std::size_t assigned = name_end(word, 0, false);
-    if (assigned > 0 && assigned < word.size() && word[assigned] == '=') {
-      array_ = word.compare(assigned, 2, "=(") == 0;
-      const std::size_t from = assigned + (array_ ? 2 : 1);
-      std::string value = filled_in(word.substr(from));
-      variables_[word.substr(0, assigned)] = value;
-      word = std::move(value);
-      open_.clear();  // but an array, or a text of arguments, may begin here
-    }
+  for (const std::string& written : words) {
+    std::string word = assigned(written);
     const bool last = array_ && closes_array(word);
     if (last) word.pop_back();
     const std::size_t end = word.compare(0, 2, "--") == 0 ? name_end(word, 2, true) : 0;
@@ -113,7 +118,17 @@ void Script::add_words(const std::vector<std::string>& words, int number) {
   }
 }
 
-/// Puts in $NAME, ${NAME} and ${NAME:-otherwise}; an unknown variable stays as it is.
+/// Returns what "${NAME:-otherwise}" means, or "$NAME"; `rest` is what follows the name. An unknown
+/// variable stays as it is written.
+std::string Script::value_of(const std::string& name, const std::string& rest,
+                             const std::string& written) const {
+  const std::size_t otherwise = rest.starts_with(":-") ? 2 : rest.starts_with('-') ? 1 : 0;
+  const auto known = variables_.find(name);
+  if (known != variables_.end() && (rest.empty() || otherwise > 0)) return known->second;
+  return otherwise > 0 ? rest.substr(otherwise) : written;
+}
+
+/// Puts in $NAME, ${NAME} and ${NAME:-otherwise}.
 std::string Script::filled_in(const std::string& word) const {
   std::string whole;
   for (std::size_t at = 0; at < word.size() && whole.size() < kLongestWord;) {
@@ -126,14 +141,8 @@ std::string Script::filled_in(const std::string& word) const {
       continue;
     }
     const std::size_t next = braces ? close + 1 : end;
-    const std::string rest = braces ? word.substr(end, close - end) : "";
-    const std::size_t otherwise = rest.compare(0, 2, ":-") == 0 ? 2 : rest[0] == '-' ? 1 : 0;
-    const auto known = variables_.find(word.substr(from, end - from));
-    if (known != variables_.end() && (rest.empty() || otherwise > 0)) {
-      whole += known->second;
-    } else {
-      whole += otherwise > 0 ? rest.substr(otherwise) : word.substr(at, next - at);
-    }
+    whole += value_of(word.substr(from, end - from), word.substr(end, close - end),
+                      word.substr(at, next - at));
     at = next;
   }
   return whole;

@@ -11,10 +11,12 @@
 #include "reports/page/page_breakdown.h"
 #include "reports/page/page_data.h"
 #include "reports/page/page_frame.h"
+#include "reports/page/page_sections.h"
 #include "reports/page/page_sweep.h"
 #include "reports/page/scenario_markup.h"
 #include "reports/report.h"
 #include "reports/result/scenario_json.h"
+#include "reports/words/encode.h"
 #include "reports/words/excerpt.h"
 #include "reports/words/mesh_words.h"
 
@@ -91,28 +93,73 @@ std::string comparison_title(const std::vector<ScenarioResult>& results) {
   return common.empty() ? words : common + ": " + words;
 }
 
+/// Returns links to the parts of a page of several scenarios.
+std::string contents_html(bool with_sweep) {
+  std::vector<std::pair<const char*, const char*>> parts = {{"comparison", "Comparison"}};
+  if (with_sweep) parts.push_back({"sweep", "Sweep and trade-offs"});
+  parts.push_back({"timelines", "Scenarios"});
+  std::string html = "<nav aria-label=\"Contents\">\n";
+  for (const auto& [id, words] : parts) {
+    html += tagged("a", std::string("href=\"#") + id + "\"", words);
+  }
+  return html + "</nav>\n";
+}
+
+std::string comparison_html(const std::vector<ScenarioResult>& results,
+                            const PageSections& sections) {
+  Grid grid = comparison_grid(results);
+  std::size_t drawn = 0;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (!sections.drawn[i]) continue;
+    grid.rows[i][0].link = "#" + section_name(i);
+    ++drawn;
+  }
+  std::string html = "<div id=\"comparison\">\n" + table_html(grid, "comparison") + "</div>\n";
+  html += tagged("p", "class=\"note\"", comparison_note());
+  if (drawn == results.size()) return html;
+  return html + tagged("p", "class=\"note\"",
+                       "Drawn below: " + std::to_string(drawn) + " scenarios of " +
+                           std::to_string(results.size()) +
+                           ": the first, the fastest, the Pareto front of throughput against "
+                           "memory, and others in their order.");
+}
+
+/// Returns the section of one scenario of several: folded, unless it tells most.
+std::string section_html(const ScenarioResult& result, std::size_t index,
+                         const PageSections& sections) {
+  const auto drawn = std::count(sections.drawn.begin(), sections.drawn.end(), true);
+  const std::string mark =
+      sections.marks[index].empty()
+          ? ""
+          : " <span class=\"mark\">" + escape_markup(sections.marks[index]) + "</span>";
+  return "<section id=\"" + section_name(index) + "\" tabindex=\"-1\"><details" +
+         (sections.open[index] ? " open" : "") + "><summary><h2>" +
+         escape_markup(result.plan.question.name) + "</h2>" + mark + "</summary>\n" +
+         scenario_html(result, room_for(static_cast<std::size_t>(drawn), index)) +
+         "</details></section>\n";
+}
+
 std::string content_html(const std::vector<ScenarioResult>& results) {
   if (results.size() == 1) {
     return "<section>" + tagged("h1", "", results[0].plan.question.name) +
            scenario_html(results[0], room_for(1, 0)) + "</section>\n";
   }
-  const std::size_t drawn = std::min(results.size(), kMostDrawn);
-  std::string html = tagged("h1", "", comparison_title(results));
-  html += table_html(comparison_grid(results), "comparison");
-  html += tagged("p", "class=\"note\"", comparison_note());
-  if (drawn < results.size()) {
-    html += tagged("p", "class=\"note\"",
-                   "Drawn below: the first " + std::to_string(drawn) + " scenarios of " +
-                       std::to_string(results.size()) + ".");
+  const PageSections sections = page_sections(results);
+  const std::vector<ReadResult> read =
+      read_result_files({parse_json(result_json(results), "all")}).results;
+  std::vector<std::string> why;
+  for (const ScenarioResult& result : results) {
+    std::string& said = why.emplace_back();
+    for (const std::string& line : warnings(result)) said += line + " ";
   }
-  html += sweep_html(results, drawn);
+  const std::string sweep = sweep_html(read, why, sections.drawn);
+  std::string html = tagged("h1", "", comparison_title(results)) + contents_html(!sweep.empty());
+  html += comparison_html(results, sections) + sweep;
   html +=
-      "<p><label><input type=\"checkbox\" id=\"same-scale\" checked> same time scale in all "
-      "charts</label></p>\n";
-  for (std::size_t i = 0; i < drawn; ++i) {
-    html += "<section id=\"" + section_name(i) + "\" tabindex=\"-1\">" +
-            tagged("h2", "", results[i].plan.question.name) +
-            scenario_html(results[i], room_for(drawn, i)) + "</section>\n";
+      "<div class=\"tools\" id=\"timelines\"><label><input type=\"checkbox\" id=\"same-scale\" "
+      "checked> same time scale in all charts</label></div>\n";
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (sections.drawn[i]) html += section_html(results[i], i, sections);
   }
   return html;
 }

@@ -26,7 +26,9 @@ std::string cell_html(const Cell& cell, const Column& column) {
     const double share = std::clamp(*cell.bar, 0.0, 1.0);
     bar = "<span class=\"bar\"><i style=\"width:" + fixed(100 * share, 1) + "%\"></i></span>";
   }
-  return open + bar + escape_markup(cell.text) + "</td>";
+  std::string text = escape_markup(cell.text);
+  if (!cell.link.empty()) text = "<a href=\"" + escape_markup(cell.link) + "\">" + text + "</a>";
+  return open + bar + text + "</td>";
 }
 
 }  // namespace
@@ -106,9 +108,10 @@ std::string html_page(const std::string& title, const std::string& content) {
        {"style", embedded({"page.css", "views.css"})},
        {"content", content},
        {"footer", "Made by interlock " INTERLOCK_VERSION "."},
-       {"script", embedded({"axis.js", "data.js", "view.js", "chart.js", "graph.js", "describe.js",
-                            "coverage.js", "timeline.js", "selection.js", "utilisation.js",
-                            "memory.js", "choices.js", "charts.js", "main.js"})}});
+       {"script",
+        embedded({"axis.js", "data.js", "view.js", "chart.js", "graph.js", "describe.js",
+                  "coverage.js", "timeline.js", "selection.js", "utilisation.js", "memory.js",
+                  "choices.js", "tables.js", "sections.js", "charts.js", "main.js"})}});
 }
 
 }  // namespace interlock

@@ -5,14 +5,13 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "reports/charts/measures.h"
 #include "reports/charts/page_picture.h"
 #include "reports/charts/paper_figures.h"
 #include "reports/charts/swept.h"
-#include "reports/headlines/headlines.h"
 #include "reports/page/page_frame.h"
-#include "reports/report.h"
 #include "reports/words/encode.h"
 #include "reports/words/scale.h"
 
@@ -26,10 +25,10 @@ constexpr std::size_t kMostCurves = 12, kMostDots = 240;
 
 /// The results of a page, as its views need them.
 struct Sweep {
-  const std::vector<ScenarioResult>& results;
   const Results& read;
-  std::optional<SweptTable> table;  // of several rows and columns
-  std::size_t drawn = 0;
+  const std::vector<std::string>& why;  // results do not fit
+  std::optional<SweptTable> table;      // of several rows and columns
+  const std::vector<bool>& drawn;       // those that have a section
 };
 
 /// Returns a table in which every result has a place of its own, its columns ascending if they are
@@ -125,11 +124,7 @@ std::string heat_html(const Sweep& sweep, const Heat& heat) {
   for (std::size_t row = 0; row < table.rows.size(); ++row) {
     html += "<tr><th scope=\"row\">" + escape_markup(table.rows[row]) + "</th>";
     for (const std::optional<std::size_t>& result : table.cells[row]) {
-      std::string why;
-      if (result && !sweep.read[*result].fits) {
-        for (const std::string& line : warnings(sweep.results[*result])) why += line + " ";
-      }
-      html += result ? cell_html(heat, *result, why, *result < sweep.drawn)
+      html += result ? cell_html(heat, *result, sweep.why[*result], sweep.drawn[*result])
                      : "<td class=\"missing\">–</td>";
     }
     html += "</tr>\n";
@@ -139,6 +134,18 @@ std::string heat_html(const Sweep& sweep, const Heat& heat) {
                      : "Worst " + shown(heat.measure, *heat.worst) +
                            " <span class=\"ramp\"></span> " + shown(heat.measure, *heat.best);
   return html + " · ★ best · ✗ does not fit, point at it for why · – not run</p>\n";
+}
+
+/// Returns `chart` with links to sections that the page has. REQUIRES: its points are of results.
+std::string linked_html(LineChart chart, const std::vector<bool>& drawn) {
+  for (ChartPanel& panel : chart.panels) {
+    for (ChartCurve& curve : panel.curves) {
+      for (ChartPoint& point : curve) {
+        if (point.result && !drawn[*point.result]) point.result.reset();
+      }
+    }
+  }
+  return line_chart_html(chart);
 }
 
 /// Returns the curves of one measure, not more than can be told apart.
@@ -153,7 +160,7 @@ std::string curves_html(const Sweep& sweep, LineChart chart) {
   std::size_t points = 0;
   for (const ChartCurve& curve : chart.panels[0].curves) points += curve.size();
   if (points > kMostDots) chart.panels[0].dots = Dots::None;
-  return line_chart_html(chart, sweep.drawn);
+  return linked_html(std::move(chart), sweep.drawn);
 }
 
 bool all_have(const Measured& measure) {
@@ -174,13 +181,13 @@ std::string measures_html(const Sweep& sweep) {
     parts += "</div>\n";
   }
   if (!sweep.table && !find_axis(sweep.read)) return "";
-  return tagged("h2", "", "The sweep") + "<div class=\"choices\" data-words=\"Measure\">\n" +
-         parts + "</div>\n";
+  return tagged("h2", "id=\"the-sweep\"", "The sweep") +
+         "<div class=\"choices\" data-words=\"Measure\">\n" + parts + "</div>\n";
 }
 
 /// Returns charts of throughput against the measures that all results have, of which less is
 /// better.
-std::string trade_offs_html(const Results& results, std::size_t drawn) {
+std::string trade_offs_html(const Results& results, const std::vector<bool>& drawn) {
   std::string parts;
   for (const auto& [key, more_is_better] : page_measures()) {
     const bool inverse = key == "step_time";
@@ -188,22 +195,22 @@ std::string trade_offs_html(const Results& results, std::size_t drawn) {
     if (more_is_better || inverse || !few || !all_have(measured(key, results).front())) continue;
     const LineChart chart = pareto_chart(results, key);
     parts += "<div data-name=\"" + escape_markup(chart.panels[0].x_label) + "\">\n" +
-             line_chart_html(chart, drawn) + "</div>\n";
+             linked_html(chart, drawn) + "</div>\n";
   }
-  return tagged("h2", "", "Trade-offs") +
+  return tagged("h2", "id=\"trade-offs\"", "Trade-offs") +
          "<div class=\"choices\" data-words=\"Throughput against\">\n" + parts + "</div>\n";
 }
 
 }  // namespace
 
-std::string sweep_html(const std::vector<ScenarioResult>& results, std::size_t drawn) {
+std::string sweep_html(const std::vector<ReadResult>& results, const std::vector<std::string>& why,
+                       const std::vector<bool>& drawn) {
   if (results.size() < 2) return "";
-  const Results read = read_result_files({parse_json(result_json(results), "all")}).results;
-  const bool swept = std::none_of(read.begin(), read.end(),
+  const bool swept = std::none_of(results.begin(), results.end(),
                                   [](const ReadResult& result) { return result.swept.empty(); });
   if (!swept && results.size() < kFewestUnswept) return "";
-  const std::string measures = swept ? measures_html({results, read, table_of(read), drawn}) : "";
-  return "<div id=\"sweep\">\n" + measures + trade_offs_html(read, drawn) + "</div>\n";
+  const std::string measures = swept ? measures_html({results, why, table_of(results), drawn}) : "";
+  return "<div id=\"sweep\">\n" + measures + trade_offs_html(results, drawn) + "</div>\n";
 }
 
 }  // namespace interlock

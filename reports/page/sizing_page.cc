@@ -61,6 +61,15 @@ void add_ideals(ChartPanel& panel) {
   }
 }
 
+/// Lets no point of `chart` lead anywhere.
+void forget_sections(LineChart& chart) {
+  for (ChartPanel& panel : chart.panels) {
+    for (ChartCurve& curve : panel.curves) {
+      for (ChartPoint& point : curve) point.result.reset();
+    }
+  }
+}
+
 }  // namespace
 
 LineChart sizing_chart(const Sizing& sizing) {
@@ -99,7 +108,7 @@ LineChart sizing_chart(const Sizing& sizing) {
   return chart;
 }
 
-std::string sizing_markup(const Sizing& sizing, std::size_t sections) {
+std::string sizing_markup(const Sizing& sizing, bool leads) {
   std::string content;
   for (const std::string& sentence : recommendation(sizing)) {
     content += tagged("p", "", sentence);
@@ -109,7 +118,9 @@ std::string sizing_markup(const Sizing& sizing, std::size_t sections) {
     content += tagged("p", "class=\"note\"", note);
   }
   if (!sizing.ranking.empty() && sizing.question.devices.size() > 1) {
-    content += tagged("h2", "", "Curves") + line_chart_html(sizing_chart(sizing), sections);
+    LineChart chart = sizing_chart(sizing);
+    if (!leads) forget_sections(chart);
+    content += tagged("h2", "", "Curves") + line_chart_html(chart);
   }
   content += tagged("h2", "", "Plans");
   Grid plans{{{"Machine", "", false}, {"Plan", "", false}}, {}};
@@ -122,7 +133,7 @@ std::string sizing_markup(const Sizing& sizing, std::size_t sections) {
 
 std::string sizing_html(const Sizing& sizing) {
   return html_page(sizing.question.model + ": sizes",
-                   tagged("h1", "", training_words(sizing)) + sizing_markup(sizing, 0));
+                   tagged("h1", "", training_words(sizing)) + sizing_markup(sizing, false));
 }
 
 }  // namespace interlock

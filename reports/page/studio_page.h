@@ -4,6 +4,9 @@
 
 #include <string>
 
+#include "reports/charts/line_chart.h"
+#include "scenarios/search/plan_search.h"
+
 namespace interlock {
 
 /// The scenario that a page begins with.
@@ -13,5 +16,9 @@ struct StudioOpening {
 
 /// Returns the page. What it asks goes through one interface, web/studio/engine.js.
 std::string studio_page(const StudioOpening& opening);
+
+/// Returns a panel of step time over memory of the fullest device. Plan i leads to section i; pale
+/// is what a plan before it beats in all that counts. REQUIRES: plans were found.
+LineChart search_front(const SearchResult& result);
 
 }  // namespace interlock

@@ -78,10 +78,10 @@ void Database::run(const std::string& sql) {
   if (code != SQLITE_OK) fail(code, sql);
 }
 
-Statement Database::prepare(const std::string& sql) {
+Statement Database::prepare(const std::string& sql, const std::string& told) {
   sqlite3_stmt* statement = nullptr;
   const int code = sqlite3_prepare_v2(handle_.get(), sql.c_str(), -1, &statement, nullptr);
-  if (code != SQLITE_OK) fail(code, sql);
+  if (code != SQLITE_OK) fail(code, told.empty() ? sql : told);
   return {*this, statement};
 }
 

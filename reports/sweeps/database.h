@@ -30,7 +30,8 @@ class Database {
   void limit_time(std::chrono::seconds most);
   /// Runs statements that give nothing back.
   void run(const std::string& sql);
-  Statement prepare(const std::string& sql);
+  /// `told`: what an error shows in the place of `sql`; empty: `sql`.
+  Statement prepare(const std::string& sql, const std::string& told = "");
   const std::string& path() const { return path_; }
   /// Throws: Error with what SQLite says of a call that returned `code`.
   [[noreturn]] void fail(int code, const std::string& sql) const;

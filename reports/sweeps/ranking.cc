@@ -50,13 +50,29 @@ std::vector<std::string> columns_of(Database& database) {
   return columns;
 }
 
-void check_column(const std::string& path, const std::string& column,
-                  const std::vector<std::string>& columns) {
-  if (std::find(columns.begin(), columns.end(), column) != columns.end()) return;
-  const auto meant = nearest(column, columns);
-  throw Error(
-      "--by " + in_quotes(column) + ": " + path + " has no such column; " +
-      (meant ? "did you mean " + in_quotes(*meant) + "?" : "expected one such as \"step_time_s\""));
+std::string tail_of(const std::string& path) { return path.substr(path.rfind('.') + 1); }
+
+/// Returns the column that `name` means: its own name, that of its measure ("step_time") or the
+/// last key of a swept path ("schedule").
+std::string find_column(const std::string& path, const std::string& name,
+                        const std::vector<std::string>& columns) {
+  const auto known = [&](const std::string& column) {
+    return std::find(columns.begin(), columns.end(), column) != columns.end();
+  };
+  if (known(name)) return name;
+  for (const MetricRow& row : all_metrics()) {
+    if (row.figure != nullptr && name == row.figure && known(row.key)) return row.key;
+  }
+  for (const std::string& column : columns) {
+    if (tail_of(column) == name) return column;
+  }
+  for (const char* unit : {"_s", "_bytes", "_j", "_w", "_per_s"}) {
+    if (known(name + unit)) return name + unit;
+  }
+  const auto meant = nearest(name, columns);
+  throw Error("--by " + in_quotes(name) + ": " + path + " has no such column; " +
+              (meant ? "did you mean " + in_quotes(*meant) + "?"
+                     : "interlock rank " + path + " --columns lists them"));
 }
 
 std::string text_of(const SqlValue& value) {
@@ -80,6 +96,8 @@ std::string csv_field(const SqlValue& value) {
 
 Scale samples_scale(const std::vector<double>& values) { return scale_of_numbers(values, "1/s"); }
 
+Scale plain_scale(const std::vector<double>& values) { return scale_of_numbers(values, ""); }
+
 /// A number that the table shows, in a unit for people.
 struct Shown {
   const char *column, *head, *unit;
@@ -98,7 +116,7 @@ constexpr Shown kShown[] = {
     {"energy_j", "Energy", "J", 1, 3, scale_of_joules},
 };
 
-std::optional<std::size_t> find_column(const Ranking& ranking, const std::string& column) {
+std::optional<std::size_t> column_at(const Ranking& ranking, const std::string& column) {
   const auto at = std::find(ranking.columns.begin(), ranking.columns.end(), column);
   if (at == ranking.columns.end()) return std::nullopt;
   return static_cast<std::size_t>(at - ranking.columns.begin());
@@ -118,6 +136,24 @@ void add_column(const Ranking& ranking, std::size_t column, Column head, Grid& g
   grid.columns.push_back(std::move(head));
   for (std::size_t i = 0; i < ranking.rows.size(); ++i) {
     grid.rows[i].push_back({printable(text_of(ranking.rows[i][column]), kLongest)});
+  }
+}
+
+/// Returns how the values of `column`, which is none of those that are always shown, are written.
+Shown shown_as(const std::string& column) {
+  const MetricRow* row = find_metric(column);
+  const char* head = row != nullptr && row->words != nullptr ? row->words : column.c_str();
+  switch (row != nullptr ? row->kind : MetricKind::Count) {
+    case MetricKind::Time:
+      return {column.c_str(), head, "s", 1, 3, scale_of_seconds};
+    case MetricKind::Size:
+      return {column.c_str(), head, "B", 1, 0, scale_of_bytes};
+    case MetricKind::Energy:
+      return {column.c_str(), head, "J", 1, 3, scale_of_joules};
+    case MetricKind::Share:
+      return {column.c_str(), head, "%", kPercent, 1};
+    default:
+      return {column.c_str(), head, "", 1, 3, plain_scale};
   }
 }
 
@@ -143,8 +179,6 @@ void add_values(const Ranking& ranking, std::size_t column, const Shown& shown, 
   }
 }
 
-std::string tail_of(const std::string& path) { return path.substr(path.rfind('.') + 1); }
-
 std::string plural(std::size_t count, const std::string& noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
@@ -167,8 +201,8 @@ Ranking rank_rows(const std::string& path, const RankQuery& query) {
   Database database(path, Database::Mode::Read);
   database.limit_time(kLongestQuery);
   ranking.columns = columns_of(database);
-  ranking.by = query.by.empty() ? default_column(database) : query.by;
-  check_column(path, ranking.by, ranking.columns);
+  ranking.by =
+      query.by.empty() ? default_column(database) : find_column(path, query.by, ranking.columns);
   ranking.least_first = query.given_order ? query.least_first : !more_is_better(ranking.by);
   ranking.total = count_of(database, "1");
   ranking.failed = count_of(database, "step_time_s IS NULL");
@@ -181,8 +215,9 @@ Ranking rank_rows(const std::string& path, const RankQuery& query) {
   const std::string by = sql_name(ranking.by);
   Statement rows = database.prepare(
       "SELECT * FROM results WHERE (" + (query.where.empty() ? "error IS NULL" : query.where) +
-      ") ORDER BY " + by + " IS NULL, " + by + (ranking.least_first ? "" : " DESC") + ", id" +
-      (query.top > 0 ? " LIMIT " + std::to_string(query.top) : ""));
+          ") ORDER BY " + by + " IS NULL, " + by + (ranking.least_first ? "" : " DESC") + ", id" +
+          (query.top > 0 ? " LIMIT " + std::to_string(query.top) : ""),
+      "--where " + in_quotes(query.where));
   while (rows.step()) {
     std::vector<SqlValue> row;
     row.reserve(static_cast<std::size_t>(rows.columns()));
@@ -192,28 +227,75 @@ Ranking rank_rows(const std::string& path, const RankQuery& query) {
   return ranking;
 }
 
+namespace {
+
+/// Returns `text` without the marks of Markdown: "hfu, [below](#flops)" is "hfu, below".
+std::string plain(std::string_view text) {
+  std::string words;
+  while (!text.empty()) {
+    const std::size_t end = text.starts_with("](") ? text.find(')') : std::string_view::npos;
+    if (end != std::string_view::npos) {
+      text.remove_prefix(end + 1);
+      continue;
+    }
+    if (text[0] != '`' && text[0] != '[') words += text[0];
+    text.remove_prefix(1);
+  }
+  return words;
+}
+
+}  // namespace
+
+std::string column_lines(const std::string& path) {
+  const SweepIdentity identity = stored_identity(path);
+  Database database(path, Database::Mode::Read);
+  const std::vector<std::string> columns = columns_of(database);
+  std::size_t widest = 0;
+  for (const std::string& column : columns) widest = std::max(widest, column.size());
+  std::string text;
+  for (const std::string& column : columns) {
+    const MetricRow* row = find_metric(column);
+    const bool swept = std::ranges::any_of(identity.paths, [&](const std::string& swept_path) {
+      return column_of(swept_path) == column;
+    });
+    const std::string meaning = row != nullptr ? plain(row->meaning)
+                                : swept        ? "what the sweep sets"
+                                               : "";
+    text += meaning.empty() ? column : pad(column, widest) + "  " + meaning;
+    text += "\n";
+  }
+  return text;
+}
+
 std::string ranking_table(const Ranking& ranking, const std::vector<std::string>& paths,
                           const TableStyle& style) {
   Grid grid;
   grid.rows.resize(ranking.rows.size());
   add_column(ranking, 0, {"Row", ""}, grid);
   for (const std::string& path : paths) {
-    const auto column = find_column(ranking, column_of(path));
+    const auto column = column_at(ranking, column_of(path));
     if (column) add_column(ranking, *column, {tail_of(path), ""}, grid);
   }
-  bool by_shown = false;
+  bool by_shown = std::ranges::any_of(
+      paths, [&](const std::string& path) { return column_of(path) == ranking.by; });
   for (const Shown& shown : kShown) {
-    const auto column = find_column(ranking, shown.column);
+    const auto column = column_at(ranking, shown.column);
     if (!column || all_null(ranking, *column)) continue;
     by_shown = by_shown || ranking.by == shown.column;
     add_values(ranking, *column, shown, grid);
   }
-  const auto error = find_column(ranking, "error");
+  const auto error = column_at(ranking, "error");
   if (error && !all_null(ranking, *error)) {
     add_column(ranking, *error, {"Error", "", false}, grid);
   }
-  const auto by = find_column(ranking, ranking.by);
-  if (!by_shown && by) add_column(ranking, *by, {ranking.by, ""}, grid);
+  const auto by = column_at(ranking, ranking.by);
+  if (!by_shown && by) {
+    const bool words = std::any_of(ranking.rows.begin(), ranking.rows.end(), [&](const auto& row) {
+      return std::holds_alternative<std::string>(row[*by]);
+    });
+    if (words) add_column(ranking, *by, {ranking.by, ""}, grid);
+    if (!words) add_values(ranking, *by, shown_as(ranking.by), grid);
+  }
   const bool any = !ranking.rows.empty();
   return (any ? lay_out(grid, style) + "\n" : "") + summary(ranking);
 }

@@ -14,7 +14,8 @@ namespace interlock {
 
 /// Which rows, in which order.
 struct RankQuery {
-  std::string by;            // a column; empty: tokens or samples a second, else step time
+  std::string by;            // a column, with or without its unit; empty: tokens or samples a
+                             // second, else step time
   bool least_first = false;  // or else as is good for the column
   bool given_order = false;  // least_first was asked for
   std::string where;         // an SQL expression; empty: rows without an error
@@ -33,6 +34,9 @@ struct Ranking {
 
 /// Throws: Error if a column is none, or the expression is wrong.
 Ranking rank_rows(const std::string& path, const RankQuery& query);
+
+/// Returns a line for each column: its name, and what it means.
+std::string column_lines(const std::string& path);
 
 /// The best rows: what was swept, the numbers that matter, why others failed, for a terminal.
 std::string ranking_table(const Ranking& ranking, const std::vector<std::string>& paths,

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 const DEVICES_AT_ONCE = 8; // in the charts of utilisation and memory
-const STEPS_AT_FIRST = 3;
+const STEPS_AT_FIRST = 1;
 
 function button(text, title, onclick) {
   return element('button', { type: 'button', title, onclick }, text);

@@ -39,3 +39,5 @@ async function start() {
 
 start();
 startChoices();
+startTables();
+startSections();

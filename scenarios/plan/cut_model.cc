@@ -189,6 +189,7 @@ class StageBytes {
   std::vector<int> ranks_of(int stage) const {
     std::vector<int> ranks;
     const int stages = plan_.question.stages;
+    ranks.reserve(static_cast<std::size_t>(plan_.copies));
     for (int copy = 0; copy < plan_.copies; ++copy) {
       ranks.push_back(plan_.rank_of_stage[copy * stages + std::min(stage, stages - 1)]);
     }
@@ -226,7 +227,7 @@ CutModel cut_model(const Question& question) {
 
 Partition fitting_partition(Plan plan) {
   constexpr int kLooks = 40, kHopefulLooks = 32;
-  const Partition by_time = plan.partition;
+  Partition by_time = plan.partition;
   const Question& question = plan.question;
   if (plan.schedule.is_sought()) {
     // The order is found later; one that keeps no more than 1F1B does always exists.

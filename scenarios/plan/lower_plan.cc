@@ -183,6 +183,18 @@ std::vector<StageCost> priced_in_stages(const Question& question, const ModelGra
   return recomputed_in_stages(price_modules(graph, prices), partition, question.stage_recompute);
 }
 
+namespace {
+
+/// Repeats costs of stages that are each on the machine of their rank, whichever is asked for.
+void repeat_for_machines(const Cluster& cluster, std::vector<StageCost>& stages) {
+  const std::vector<StageCost> own = stages;
+  for (std::size_t machine = 1; machine < cluster.machines.size(); ++machine) {
+    stages.insert(stages.end(), own.begin(), own.end());
+  }
+}
+
+}  // namespace
+
 LowerInputs lower_inputs(const Plan& plan) {
   const Question& question = plan.question;
   const bool list = plan.schedule.kind->sends_lists;
@@ -223,10 +235,7 @@ LowerInputs lower_inputs(const Plan& plan) {
   };
   if (!question.rank_layouts.empty()) {
     lay_stages_out(plan, inputs);
-    const std::vector<StageCost> own = inputs.stages;  // each on the machine of its rank
-    for (std::size_t machine = 1; machine < question.cluster.machines.size(); ++machine) {
-      inputs.stages.insert(inputs.stages.end(), own.begin(), own.end());
-    }
+    repeat_for_machines(question.cluster, inputs.stages);
   } else {
     for (const std::optional<Coordinates>& place : places_on_machines(question)) {
       append_slices(price_inputs(question, place.value_or(Coordinates{})));

@@ -293,6 +293,7 @@ class SizeSurvey {
           result_.by_money && *first && row.cost && (*first)->currency == row.cost->currency;
     }
     std::vector<SizePrice> sizes;
+    sizes.reserve(fitting.size());
     for (const std::size_t i : fitting) {
       sizes.push_back({result_.rows[i].time, cost_of(result_, result_.rows[i])});
     }

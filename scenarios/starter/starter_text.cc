@@ -28,7 +28,7 @@ std::string seen_from(const std::string& name, const std::string& folder) {
 }
 
 std::string model_text(const StarterQuestion& question, const std::string& folder) {
-  const std::string model = seen_from(question.model, folder);
+  std::string model = seen_from(question.model, folder);
   if (question.sequence_length == 0) return model;
   return "{\"base\": " + model + ", \"sequence_length\": " + number(question.sequence_length) + "}";
 }

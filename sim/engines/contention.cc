@@ -92,7 +92,7 @@ namespace {
 FairShare flows_of(const Program& program, const Contention& contention) {
   std::vector<double> bandwidths;
   for (const ProgramLink& link : program.links) bandwidths.push_back(link.bandwidth.value());
-  return {std::move(bandwidths), contention.ways()};
+  return {bandwidths, contention.ways()};
 }
 
 }  // namespace

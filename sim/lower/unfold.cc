@@ -60,6 +60,7 @@ LowerInputs unfold(LowerInputs inputs) {
     inputs.roles = roles_of_copies(inputs.roles, replicas);
   }
   std::vector<std::size_t> machines;  // by rank
+  machines.reserve(simulated.size());
   for (const Coordinates& at : simulated) {
     machines.push_back(machine_number(inputs.cluster, device_of(mesh, at)));
   }

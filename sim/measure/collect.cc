@@ -196,8 +196,24 @@ Metrics Collector::finish(const MeasureInputs& inputs) {
   return metrics;
 }
 
-void Collector::fill_devices(Metrics& metrics, const MeasureInputs& inputs) {
+/// Says on what rank `r` spends its time. REQUIRES: the window has a length.
+void Collector::fill_shares(std::size_t r, DeviceMetrics& device) const {
   const double length = times_.length();
+  device.busy = ranks_[r].busy / length;
+  device.useful = ranks_[r].useful / length;
+  for (int use = 0; use < kTimeUses; ++use) device.time[use] = ranks_[r].time[use] / length;
+  double& bubble = device.time[static_cast<std::size_t>(TimeUse::Bubble)];
+  if (!idle_.exact()) {  // what is neither work nor waiting
+    double& exposed = device.time[static_cast<std::size_t>(TimeUse::Exposed)];
+    exposed = std::min(exposed, 1 - device.busy);
+    bubble = 1 - device.busy - exposed;
+  }
+  // A difference of sums: where it is nothing, rounding may leave its last bits.
+  if (std::abs(bubble) < kNoBubble) bubble = 0;
+  device.reuse = ranks_[r].replays / window_.steps / program_.micro_batches;
+}
+
+void Collector::fill_devices(Metrics& metrics, const MeasureInputs& inputs) {
   const std::vector<MemoryPeak> peaks = memory_.finish();
   const std::size_t known = inputs.memory_capacity.size();
   CHECK(known == 0 || known == ranks_.size(), "the memory of each simulated rank, or of none");
@@ -205,22 +221,7 @@ void Collector::fill_devices(Metrics& metrics, const MeasureInputs& inputs) {
     const Rank& rank = program_.ranks[r];
     DeviceMetrics device{.rank = static_cast<int>(r), .weight_versions = rank.weight_versions};
     for (const int stage : rank.stages) device.stages.push_back(model_stage(program_, stage));
-    if (length > 0) {
-      device.busy = ranks_[r].busy / length;
-      device.useful = ranks_[r].useful / length;
-      for (int use = 0; use < kTimeUses; ++use) {
-        device.time[use] = ranks_[r].time[use] / length;
-      }
-      double& bubble = device.time[static_cast<std::size_t>(TimeUse::Bubble)];
-      if (!idle_.exact()) {  // what is neither work nor waiting
-        double& exposed = device.time[static_cast<std::size_t>(TimeUse::Exposed)];
-        exposed = std::min(exposed, 1 - device.busy);
-        bubble = 1 - device.busy - exposed;
-      }
-      // A difference of sums: where it is nothing, rounding may leave its last bits.
-      if (std::abs(bubble) < kNoBubble) bubble = 0;
-      device.reuse = ranks_[r].replays / window_.steps / program_.micro_batches;
-    }
+    if (times_.length() > 0) fill_shares(r, device);
     if (!inputs.memory_capacity.empty()) device.memory_capacity = inputs.memory_capacity[r];
     const double held = 1 + inputs.memory_reserve;
     device.peak_memory = held * peaks[r].total;

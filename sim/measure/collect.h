@@ -45,6 +45,7 @@ class Collector {
   void add_flows(int collective, double times);
   void count_staleness(const OpInfo& op, int micro_batch);
   void fill_devices(Metrics& metrics, const MeasureInputs& inputs);
+  void fill_shares(std::size_t r, DeviceMetrics& device) const;
   void fill_links(Metrics& metrics) const;
 
   const Program& program_;

@@ -332,22 +332,32 @@ const OpCost& recompute_cost(const StageCost& stage, const Traversal& traversal)
   return traversal.partial ? stage.link.recompute : stage.recompute;
 }
 
-StageTime busy_time(const std::vector<StageCost>& priced, const Strategy& strategy,
-                    const std::vector<StageRole>& roles, int update_every) {
-  const std::vector<StageCost> modules = as_run(priced, strategy);
-  // Prefix sums, so that a range costs the same whatever its length.
-  struct Sums {
-    Seconds once, each_traversal, weight;
-  };
-  std::vector<Sums> sums(1);
+namespace {
+
+/// Times of all modules below one, so that a range costs the same whatever its length.
+struct TimeSums {
+  Seconds once, each_traversal, weight;
+};
+
+std::vector<TimeSums> time_sums(const std::vector<StageCost>& modules, int update_every) {
+  std::vector<TimeSums> sums(1);
   for (const StageCost& module : modules) {
-    Sums next = sums.back();
+    TimeSums next = sums.back();
     next.once +=
         module.forward.whole() + module.backward_weight.whole() + module.update.time / update_every;
     next.each_traversal += module.backward_input.whole() + module.recompute.whole();
     next.weight += module.backward_weight.whole();
     sums.push_back(next);
   }
+  return sums;
+}
+
+}  // namespace
+
+StageTime busy_time(const std::vector<StageCost>& priced, const Strategy& strategy,
+                    const std::vector<StageRole>& roles, int update_every) {
+  const std::vector<StageCost> modules = as_run(priced, strategy);
+  const std::vector<TimeSums> sums = time_sums(modules, update_every);
   std::vector<int> tied;  // modules that share weights with another
   for (std::size_t m = 0; m < modules.size(); ++m) {
     if (modules[m].tied_update.time > Seconds(0)) tied.push_back(static_cast<int>(m));

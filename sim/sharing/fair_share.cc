@@ -60,7 +60,8 @@ double FairShare::next_end(double now) {
   }
   changed_.clear();
   while (!ends_.empty() && flows_[ends_.top().id].generation != ends_.top().generation) ends_.pop();
-  return ends_.empty() ? kInfinity : ends_.top().time;
+  if (ends_.empty()) return kInfinity;
+  return ends_.top().time;
 }
 
 std::vector<int> FairShare::take_ended(double now) {

@@ -68,6 +68,7 @@ void time_engines(const std::vector<Pipeline>& pipelines, int rounds) {
   }
   for (std::size_t i = 0; i < pipelines.size(); ++i) {
     std::vector<double> ratios;  // to the first, round by round
+    ratios.reserve(static_cast<std::size_t>(rounds));
     for (int round = 0; round < rounds; ++round) ratios.push_back(wall[i][round] / wall[0][round]);
     std::printf("%8s %-7s %6d %12.0f %12.0f %9.2f\n", pipelines[i].engine.c_str(),
                 pipelines[i].shared ? "shared" : "own", pipelines[i].steps, median(processor[i]),

@@ -102,7 +102,7 @@ async function tell(checks) {
   return found.join('\n');
 }
 
-// Of the studio's page.
+// The studio's page.
 const find = (selector) => document.querySelector(selector);
 const mirror = () => find('.CodeMirror').CodeMirror;
 const scenarioText = () => mirror().getValue();

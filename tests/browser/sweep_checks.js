@@ -54,6 +54,60 @@ tell({
       expect(section === document.querySelector(':target') && isHere(section), section.id);
     }
   },
+  'sections are folded but the first, the fastest and the front; a link opens its own': async () => {
+    const folds = [...document.querySelectorAll('section > details')];
+    expect(folds.length === 9 && folds[0].open, `${folds.length} sections`);
+    const marked = folds.filter((fold) => fold.querySelector('.mark'));
+    expect(marked.length > 0 && marked.every((fold) => fold.open), 'a marked one is folded');
+    const closed = folds.findIndex((fold) => !fold.open);
+    expect(closed > 0, 'all are open');
+    const link = document.querySelector(`.comparison a[href="#scenario-${closed}"]`);
+    link.click();
+    await frames();
+    await frames();
+    expect(folds[closed].open && isHere(folds[closed]), 'it stays folded');
+    const [canvas] = folds[closed].querySelectorAll('canvas');
+    expect(canvas.width > 100, `its timeline is ${canvas.width} pixels wide`);
+  },
+  'all sections open and fold': () => {
+    const folds = [...document.querySelectorAll('section > details')];
+    const press = (words) => [...document.querySelectorAll('#timelines button')]
+      .find((node) => node.textContent === words).click();
+    press('Open all');
+    expect(folds.every((fold) => fold.open), 'one is folded');
+    press('Fold all');
+    expect(folds.every((fold) => !fold.open), 'one is open');
+    press('Open all');
+  },
+  'the comparison is sorted by any column, and back': () => {
+    const table = document.querySelector('.comparison');
+    const heads = [...table.tHead.rows[0].cells];
+    const column = heads.findIndex((head) => head.textContent.startsWith('Step time'));
+    const values = () => [...table.tBodies[0].rows].map((row) => +row.cells[column].textContent);
+    const ordered = (list) => list.every((value, i) => i === 0 || list[i - 1] <= value);
+    heads[column].querySelector('button').click();
+    expect(ordered(values().reverse()), values().join(' '));
+    expect(heads[column].getAttribute('aria-sort') === 'descending', 'it does not say so');
+    heads[column].querySelector('button').click();
+    expect(ordered(values()), values().join(' '));
+  },
+  'the comparison leaves only rows with all words, and is copied as shown': () => {
+    const place = document.querySelector('#comparison');
+    const filter = place.querySelector('input[type=search]');
+    const rows = [...place.querySelectorAll('tbody tr')];
+    const type = (words) => {
+      filter.value = words;
+      filter.dispatchEvent(new Event('input'));
+    };
+    type('schedule=1F1B batches=4');
+    const left = rows.filter((row) => !row.hidden);
+    expect(left.length === 1, left.map((row) => row.textContent).join('; '));
+    expect(/1 of 9 rows/.test(place.textContent), 'it does not say how many');
+    type('nothing like this');
+    expect(rows.every((row) => row.hidden), 'a row is left');
+    type('');
+    expect(rows.every((row) => !row.hidden), 'a row does not come back');
+  },
   'a curve is switched off and on': () => {
     const [part] = shown(measures);
     const seen = () => [...part.querySelectorAll('.curve')].filter(isSeen).length;

@@ -195,7 +195,7 @@ TEST_CASE("a port that is taken, and a scenario that is not there, are said in a
                          ": cannot listen there: it is taken, or not allowed; expected another "
                          "port, or none, for any that is free\n");
   CHECK(run_program({"studio", "nowhere.json"}).exit_code == 2);
-  // A wrong scenario is shown, not refused: it is there to be mended.
+  // A wrong scenario is shown, not refused: it is there to be repaired.
   const Folder folder;
   folder.file("wrong.json", "{\"model\": 3");
   const StudioProgram wrong(INTERLOCK_PROGRAM, {folder.path("wrong.json")});

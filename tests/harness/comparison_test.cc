@@ -137,6 +137,18 @@ TEST_CASE("the measured timeline has the step that is compared, by either clock"
          shown.step_time.value(), " s, on the wall ", validation.comparison.wall.value(), " s");
     CHECK(shown.step_time.value() ==
           doctest::Approx(validation.comparison.measured.value()).epsilon(1e-9));
+    const std::string page =
+        validation_html({validation.comparison}, {predicted, validation.measured});
+    const std::string measured_words = std::string("Measured, ") + name_of(clock) + " clock";
+    CHECK(page.find(">Predicted</h3>") != std::string::npos);
+    CHECK(page.find(measured_words) != std::string::npos);
+    const bool replayed =
+        page.find("simulated with the times of ops in the run") != std::string::npos;
+    CHECK(replayed == (clock == OpClock::Wall));
+    std::size_t timelines = 0;
+    for (std::size_t at = 0; (at = page.find("scenario+json\">", at)) != page.npos; ++at)
+      ++timelines;
+    CHECK(timelines == 2);
     for (std::size_t r = 0; r < 2; ++r) {
       CHECK(shown.devices[r].peak_memory == validation.comparison.devices[r].predicted_peak);
     }

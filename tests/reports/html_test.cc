@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "reports/headlines/headlines.h"
+#include "reports/page/page_sections.h"
 #include "reports/report.h"
 #include "tests/reports/support/handmade.h"
 #include "tests/reports/support/page_reader.h"
@@ -108,9 +110,48 @@ TEST_CASE("a large sweep is a row each in the table, and the page says how many 
   results.push_back(without_log);
   const std::string page = html_report(results);
   CHECK(scenarios_of_page(page).size() == kMostDrawn);
-  CHECK(page.find("Drawn below: the first 48 scenarios of 49.") != std::string::npos);
+  CHECK(page.find("Drawn below: 48 scenarios of 49:") != std::string::npos);
   // In the table, and at its point against memory and against communication.
   CHECK(count(page, "the last one") == 3);
+}
+
+TEST_CASE("the first result, the fastest and the Pareto front are drawn wherever they stand") {
+  // 100 results of one memory and throughput; 70 is faster, 80 smaller and as fast as the first,
+  // 90 the fastest of all but too large.
+  std::vector<ScenarioResult> results(100, two_devices());
+  const auto metrics = [&](std::size_t i) -> Metrics& { return results[i].measurement.metrics; };
+  const MetricRow& throughput = common_rate(results);
+  const auto faster = [&](std::size_t i, double ratio) {
+    Metrics& changed = metrics(i);
+    changed.step_time = Seconds(changed.step_time.value() / ratio);
+    if (changed.samples_per_s) *changed.samples_per_s *= ratio;
+    if (changed.tokens_per_s) *changed.tokens_per_s *= ratio;
+  };
+  faster(70, 2);
+  for (DeviceMetrics& device : metrics(80).devices)
+    device.peak_memory = Bytes(0.5 * device.peak_memory.value());
+  faster(90, 4);
+  metrics(90).fits_in_memory = false;
+  REQUIRE(*number_of(throughput, metrics(70)) == 2 * *number_of(throughput, metrics(0)));
+  const PageSections sections = page_sections(results);
+  std::vector<std::size_t> open, drawn;
+  for (std::size_t i = 0; i < 100; ++i) {
+    if (sections.open[i]) open.push_back(i);
+    if (sections.drawn[i]) drawn.push_back(i);
+  }
+  CHECK(open == std::vector<std::size_t>{0, 70, 80});
+  CHECK(drawn.size() == kMostDrawn);
+  CHECK(drawn[45] == 45);
+  CHECK(drawn[46] == 70);
+  CHECK(drawn[47] == 80);
+  CHECK(sections.marks[70] == "fastest");
+  CHECK(sections.marks[80] == "Pareto front");
+  CHECK(sections.marks[0].empty());
+}
+
+TEST_CASE("few results are all open") {
+  const PageSections sections = page_sections(std::vector(4, two_devices()));
+  CHECK(sections.open == std::vector(4, true));
 }
 
 TEST_CASE("the page shows figures, devices and what is wrong") {

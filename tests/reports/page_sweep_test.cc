@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "reports/page/page_sections.h"
 #include "reports/report.h"
 #include "tests/reports/support/handmade.h"
 

@@ -49,6 +49,66 @@ TEST_CASE(
   CHECK(csv.out.ends_with("7\n"));
 }
 
+TEST_CASE("a sweep's file is drawn as the results of compare are") {
+  const Folder folder;
+  folder.file("four.json", kPairwise);
+  const auto run = [&](const std::string& command) {
+    return run_shell("'" INTERLOCK_PROGRAM "' " + command, folder.path());
+  };
+  const std::string swept = " --set training.strategy=local,pairwise --set training.micro_batches=";
+  REQUIRE(run("sweep four.json" + swept + "1..3 -q").exit_code == 0);
+  const std::string one = kPairwise;
+  folder.file("sweep.json", one.substr(0, one.rfind('}')) + R"(,
+    "sweep": {"training.strategy": ["local", "pairwise"], "training.micro_batches": [1, 2, 3]}})");
+  const Outcome compared = run("compare sweep.json --json all.json");
+  INFO(compared.err);
+  REQUIRE(compared.exit_code == 0);
+  for (const char* figure : {"table", "table:step_time", "table:memory"}) {
+    const Outcome stored = run(std::string("report four.db --out - --figure ") + figure);
+    INFO(stored.err);
+    CHECK(stored.out == run(std::string("report all.json --out - --figure ") + figure).out);
+    CHECK(std::count(stored.out.begin(), stored.out.end(), '\n') >= 4);
+  }
+  REQUIRE(run("report four.db --figure page --out page.html").exit_code == 0);
+  const std::string page = run_shell("cat page.html", folder.path()).out;
+  CHECK(page.find("class=\"heat\"") != std::string::npos);
+  CHECK(page.find("Pareto front") != std::string::npos);
+  CHECK(run("report four.db --figure page --out page.svg").err.find("ends with .html") !=
+        std::string::npos);
+  CHECK(run("report four.db --figure timeline --out t.svg").exit_code == 2);
+}
+
+TEST_CASE("rank names its columns, with or without units, and never shows its own SQL") {
+  const Folder folder;
+  folder.file("four.json", kPairwise);
+  REQUIRE(run_program({"sweep", "four.json", "--set", "training.strategy=local,pairwise", "-q"},
+                      folder.path())
+              .exit_code == 0);
+  const auto rank = [&](const std::vector<std::string>& words) {
+    std::vector<std::string> all = {"rank", "four.db"};
+    all.insert(all.end(), words.begin(), words.end());
+    return run_program(all, folder.path());
+  };
+  const std::string columns = rank({"--columns"}).out;
+  CHECK(columns.find("\ntraining.strategy") != std::string::npos);
+  CHECK(columns.find("\nstep_time_s  ") != std::string::npos);
+  CHECK(columns.find_first_of("`[") == std::string::npos);
+  const std::string csv = rank({"--csv", "-"}).out;
+  CHECK(csv.starts_with("id,name,training.strategy,"));
+  CHECK(std::count(csv.begin(), csv.end(), '\n') == 3);
+  for (const char* by : {"step_time", "step_time_s", "strategy", "exposed_communication"}) {
+    CAPTURE(by);
+    CHECK(rank({"--by", by}).exit_code == 0);
+  }
+  CHECK(rank({"--by", "step_time"}).out == rank({"--by", "step_time_s"}).out);
+  const Outcome wrong = rank({"--where", "mfu >"});
+  CHECK(wrong.exit_code == 2);
+  CHECK(wrong.err.find("--where \"mfu >\"") != std::string::npos);
+  CHECK(wrong.err.find("SELECT") == std::string::npos);
+  CHECK(rank({"--by", "nonsense"}).err.find("--columns lists them") != std::string::npos);
+  CHECK(rank({"--csv", "-", "--json", "-"}).exit_code == 2);
+}
+
 TEST_CASE("keys are swept together, and by factors, from the command line") {
   const Folder folder;
   folder.file("four.json", kPairwise);

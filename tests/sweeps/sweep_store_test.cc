@@ -201,7 +201,7 @@ TEST_CASE("rows are ranked by what is good, or as asked; failures are counted") 
   CHECK(ranking.failed == 2);
   CHECK(ranking.points == 6);
   CHECK(message_of([&] {
-          rank_rows(folder.path("s.db"), {.by = "step_time"});
+          rank_rows(folder.path("s.db"), {.by = "step_tme_s"});
         }).find("did you mean \"step_time_s\"?") != std::string::npos);
   CHECK(message_of([&] { rank_rows(folder.path("s.db"), {.where = "cats > 1"}); }).find("cats") !=
         std::string::npos);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/headlines/headlines.h"
 #include "reports/report.h"
 #include "scenarios/simulate/run_scenario.h"
 #include "validate/crosscheck/comparison.h"
@@ -37,8 +38,20 @@ struct ValidationOptions {
 Validation validate(const ScenarioResult& predicted, const NeuralNetwork& network,
                     const ValidationOptions& options);
 
-/// Tables of errors: a row for each scenario, and what their order and all their ops come to.
+/// Returns a row of errors for each scenario.
+Grid validation_grid(const std::vector<Comparison>& comparisons);
+/// Returns what the columns of that table mean, a paragraph each.
+std::vector<std::string> validation_notes(const std::vector<Comparison>& comparisons);
+/// Returns what all errors and the order of the scenarios come to, a sentence each.
+std::vector<std::string> validation_summary(const std::vector<Comparison>& comparisons);
+
+/// Returns table, notes and summary for a terminal.
 std::string validation_table(const std::vector<Comparison>& comparisons, const TableStyle& style);
+
+/// Returns a page: table, notes and summary, and for each scenario its errors by source, its ops,
+/// its devices and both timelines. `runs`: the prediction and the measured run of each, in turn.
+std::string validation_html(const std::vector<Comparison>& comparisons,
+                            const std::vector<ScenarioResult>& runs);
 
 /// "interlock-validation/1", see docs/validation.md. `prediction`: the checksum of prediction_json.
 std::string validation_json(const std::vector<Comparison>& comparisons,

@@ -101,29 +101,6 @@ std::vector<Cell> row_of(const Comparison& comparison, const Scale& time) {
       {fixed(100 * comparison.spread, 1)}};
 }
 
-/// Sums up the comparisons.
-std::string summary(const std::vector<Comparison>& comparisons) {
-  std::vector<double> errors, alone, predicted, measured;
-  for (const Comparison& comparison : comparisons) {
-    errors.push_back(comparison.end_to_end_error());
-    predicted.push_back(comparison.predicted.value());
-    measured.push_back(comparison.measured.value());
-    if (comparison.from_alone) alone.push_back(*comparison.from_alone_error());
-  }
-  const ErrorSummary all = error_summary(errors);
-  std::string text = "Step time, end to end: MAPE " + fixed(100 * all.mape, 1) + "%, median " +
-                     fixed(100 * all.median, 1) + "%, bias " + signed_percent(all.bias) + "%.\n";
-  if (!alone.empty()) {
-    text += "From the times of ops alone: median " + fixed(100 * error_summary(alone).median, 1) +
-            "%.\n";
-  }
-  if (comparisons.size() < 2) return text;
-  const RankAgreement order = rank_agreement(predicted, measured);
-  return text + "Order of the scenarios: Kendall's tau " + fixed(order.tau, 2) + "; " +
-         std::to_string(order.clear_pairs_right) + " of " + std::to_string(order.clear_pairs) +
-         " pairs that are predicted to differ by more than 5% are in the measured order.\n";
-}
-
 }  // namespace
 
 std::string prediction_json(const std::vector<ScenarioResult>& predictions, int fill, int steps) {
@@ -151,7 +128,32 @@ std::string prediction_json(const std::vector<ScenarioResult>& predictions, int 
   return list.dump(2) + "\n";
 }
 
-std::string validation_table(const std::vector<Comparison>& comparisons, const TableStyle& style) {
+std::vector<std::string> validation_summary(const std::vector<Comparison>& comparisons) {
+  std::vector<double> errors, alone, predicted, measured;
+  for (const Comparison& comparison : comparisons) {
+    errors.push_back(comparison.end_to_end_error());
+    predicted.push_back(comparison.predicted.value());
+    measured.push_back(comparison.measured.value());
+    if (comparison.from_alone) alone.push_back(*comparison.from_alone_error());
+  }
+  const ErrorSummary all = error_summary(errors);
+  std::vector<std::string> lines = {"Step time, end to end: MAPE " + fixed(100 * all.mape, 1) +
+                                    "%, median " + fixed(100 * all.median, 1) + "%, bias " +
+                                    signed_percent(all.bias) + "%."};
+  if (!alone.empty()) {
+    lines.push_back("From the times of ops alone: median " +
+                    fixed(100 * error_summary(alone).median, 1) + "%.");
+  }
+  if (comparisons.size() < 2) return lines;
+  const RankAgreement order = rank_agreement(predicted, measured);
+  lines.push_back("Order of the scenarios: Kendall's tau " + fixed(order.tau, 2) + "; " +
+                  std::to_string(order.clear_pairs_right) + " of " +
+                  std::to_string(order.clear_pairs) +
+                  " pairs that are predicted to differ by more than 5% are in the measured order.");
+  return lines;
+}
+
+Grid validation_grid(const std::vector<Comparison>& comparisons) {
   std::vector<double> times;
   for (const Comparison& comparison : comparisons) {
     for (const Seconds value : {comparison.predicted, comparison.measured, comparison.wall}) {
@@ -172,23 +174,34 @@ std::string validation_table(const std::vector<Comparison>& comparisons, const T
                         {"Wall", time.unit},
                         {"Spread", "%"}}};
   for (const Comparison& comparison : comparisons) grid.rows.push_back(row_of(comparison, time));
+  return grid;
+}
+
+std::vector<std::string> validation_notes(const std::vector<Comparison>& comparisons) {
+  std::vector<std::string> notes = {
+      "Error: of the predicted step time. Replay: of a simulation with the times of ops in the "
+      "run; Alone: with those of ops alone. Ops: mean error of predicted ops, alone. Beside: how "
+      "much longer ops take beside others. Busy, Memory: the largest errors of a device. Wall: the "
+      "step on the wall. Spread: 95th step over the median."};
   const bool processors = std::any_of(
       comparisons.begin(), comparisons.end(),
       [](const Comparison& comparison) { return comparison.clock == OpClock::Processor; });
-  std::string text =
-      lay_out(grid, style) +
-      "\nError: of the predicted step time. Replay: of a simulation with the times of ops in the "
-      "run; "
-      "Alone: with\nthose of ops alone. Ops: mean error of predicted ops, alone. Beside: how much "
-      "longer ops take beside\nothers. Busy, Memory: the largest errors of a device. Wall: the "
-      "step "
-      "on the wall. Spread: 95th step over\nthe median.\n";
   if (processors) {
-    text +=
-        "Measured: ops by the time that their threads were on processors, since there are "
-        "fewer\nprocessors than devices, and the step that the engine makes of these.\n";
+    notes.emplace_back(
+        "Measured: ops by the time that their threads were on processors, since there are fewer "
+        "processors than devices, and the step that the engine makes of these.");
   }
-  return text + "\n" + summary(comparisons);
+  return notes;
+}
+
+std::string validation_table(const std::vector<Comparison>& comparisons, const TableStyle& style) {
+  std::string text = lay_out(validation_grid(comparisons), style) + "\n";
+  for (const std::string& note : validation_notes(comparisons))
+    text += paragraph(note, Ink::Plain, style);
+  text += "\n";
+  for (const std::string& line : validation_summary(comparisons))
+    text += paragraph(line, Ink::Plain, style);
+  return text;
 }
 
 std::string validation_json(const std::vector<Comparison>& comparisons,
