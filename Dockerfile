@@ -4,7 +4,7 @@
 FROM debian:12 AS build
 RUN apt-get update && apt-get install -y --no-install-recommends \
       build-essential cmake dpkg-dev file ninja-build \
-      libsimgrid-dev nlohmann-json3-dev libcli11-dev libeigen3-dev libsqlite3-dev libssl-dev libtomlplusplus-dev libyaml-cpp-dev libzip-dev zlib1g-dev \
+      libsimgrid-dev nlohmann-json3-dev libcli11-dev libcpp-httplib-dev libjs-codemirror pkg-config libeigen3-dev libsqlite3-dev libssl-dev libtomlplusplus-dev libyaml-cpp-dev libzip-dev zlib1g-dev \
       libopenmpi-dev libprotobuf-dev protobuf-compiler \
     && rm -rf /var/lib/apt/lists/*
 COPY . /source

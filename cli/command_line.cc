@@ -63,6 +63,9 @@ class CommandLine {
     add_plan(add("plan", "how many GPUs, which, how long, how much: the best plan of each size",
                  [this] { exit_code_ = plan_devices(sized_) ? kSuccess : kInterrupted; }),
              sized_);
+    add_studio(add("studio", "what-if questions on a page: edit, slide, and see the step change",
+                   [this] { studio(studied_); }),
+               studied_);
     Command& checked = add("check", "say whether scenario files are right, without running them",
                            [this] { check(options_); });
     add_inputs(checked, options_);
@@ -230,6 +233,7 @@ class CommandLine {
   SearchOptions searched_;
   InitOptions begun_;
   PlanOptions sized_;
+  StudioOptions studied_;
   ScheduleOptions drawn_;
   ReportOptions drawn_results_;
   CalibrateOptions measured_;

@@ -72,6 +72,7 @@ check() {
     add_rooms("validate/crosscheck")
     add_rooms("cli/parser")
     add_rooms("cli/console")
+    add_rooms("cli/studio")
     add_rooms("cli examples python")
     add_rooms("tests")
   }
@@ -91,6 +92,7 @@ check() {
     sub(/[>"].*/, "", target)
     fence("^(simgrid|xbt|smpi)/", "^sim/engines/simgrid_(engine|network|probe)\\.(cc|h)$", "SimGrid")
     fence("^nlohmann/", "^(base/json/json\\.cc$|library/|reports/|validate/(crosscheck|published)/|tests/)", "nlohmann-json")
+    fence("^httplib\\.h$", "^(cli/studio/studio_server|tests/.*)\\.cc$", "cpp-httplib")
     fence("^CLI/", "^cli/parser/command_parser\\.cc$", "CLI11")
     fence("^(cuda|cublas|cudnn|cupti|nccl|nvtx)", "^(validate|tests)/cuda/", "CUDA")
     fence("^(Eigen|unsupported/Eigen)/", "^(validate|tests)/", "Eigen")
@@ -153,6 +155,7 @@ check() {
   BEGIN {
     fence_name["SimGrid"] = "sim/engines/simgrid_*"
     fence_name["nlohmann-json"] = "base/json/json.cc, library/, reports/, validate/crosscheck/ and validate/published/"
+    fence_name["cpp-httplib"] = "cli/studio/studio_server.cc and tests"
     fence_name["CLI11"] = "cli/parser/command_parser.cc"; fence_name["CUDA"] = "validate/cuda/"
     fence_name["Eigen"] = "validate/"; fence_name["doctest"] = "tests/"; fence_name["pybind11"] = "python/"
     fence_name["zlib"] = "reports/result/gzip.cc and tests"

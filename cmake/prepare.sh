@@ -7,8 +7,8 @@ say() { printf '%s\n' "$*" >&2; }
 
 # Libraries by their Debian packages; each stands behind a find_package of a CMakeLists.txt. The program needs the first
 # line, what trains and calibrates (train, calibrate, validate) the second, the tests the third.
-program_libraries=(libsimgrid-dev nlohmann-json3-dev libcli11-dev libsqlite3-dev libssl-dev
-  libtomlplusplus-dev libyaml-cpp-dev zlib1g-dev)
+program_libraries=(libsimgrid-dev nlohmann-json3-dev libcli11-dev libcpp-httplib-dev libjs-codemirror libsqlite3-dev
+  libssl-dev pkg-config libtomlplusplus-dev libyaml-cpp-dev zlib1g-dev)
 harness_libraries=(libeigen3-dev libzip-dev)
 test_libraries=(doctest-dev)
 

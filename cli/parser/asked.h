@@ -139,6 +139,14 @@ struct PlanOptions {
   bool quiet = false;
 };
 
+/// Options of studio.
+struct StudioOptions {
+  std::string scenario;  // a file, or "-"; empty: one to begin with
+  std::vector<std::string> overrides;
+  int port = 0;  // 0: any that is free
+  bool quiet = false;
+};
+
 /// Options of init.
 struct InitOptions {
   std::string model, machine;  // empty: asked for

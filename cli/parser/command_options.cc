@@ -144,6 +144,16 @@ void add_plan(Command& command, PlanOptions& options) {
   add_quiet(command, options.quiet);
 }
 
+void add_studio(Command& command, StudioOptions& options) {
+  command.add_words("SCENARIO", &options.scenario,
+                    "scenario file, or - for standard input; if left out, one to begin with");
+  command.add("--set", &options.overrides,
+              "override a key: a dotted path, and JSON or text (training.steps=16)", "PATH=VALUE");
+  command.add("--port", &options.port, "of 127.0.0.1; default: any that is free", "N",
+              {.least = 1, .most = 65535});
+  add_quiet(command, options.quiet);
+}
+
 void add_export(Command& command, ExportOptions& options) {
   add_inputs(command, options.command, 1);
   command.add("--to", &options.to, "the program: megatron, torchtitan or deepspeed", "PROGRAM",

@@ -19,6 +19,7 @@ void add_outputs(Command& command, CommandOptions& options);
 void add_explain(Command& command, ExplainOptions& options);
 void add_search(Command& command, SearchOptions& options);
 void add_plan(Command& command, PlanOptions& options);
+void add_studio(Command& command, StudioOptions& options);
 void add_export(Command& command, ExportOptions& options);
 void add_init(Command& command, InitOptions& options);
 void add_schedule(Command& command, ScheduleOptions& options);

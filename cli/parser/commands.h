@@ -23,6 +23,8 @@ void search(const SearchOptions& options);
 bool plan_devices(const PlanOptions& options);
 /// Writes the plan of one scenario as a configuration of another program.
 void export_plan(const ExportOptions& options);
+/// Serves a page of what-if questions on loopback, until an interrupt.
+void studio(const StudioOptions& options);
 /// Writes a scenario to start from; asks for what is missing if a person is there.
 void init(InitOptions options);
 /// Trains the scenarios of the files for real, each from the same weights on the same samples.

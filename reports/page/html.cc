@@ -13,6 +13,7 @@
 #include "reports/page/page_frame.h"
 #include "reports/page/page_sections.h"
 #include "reports/page/page_sweep.h"
+#include "reports/page/scenario_markup.h"
 #include "reports/report.h"
 #include "reports/result/scenario_json.h"
 #include "reports/words/encode.h"
@@ -22,9 +23,7 @@
 namespace interlock {
 namespace {
 
-constexpr std::int64_t kMostSpans = 1'000'000;  // of one scenario
 constexpr std::int64_t kSpansOfPage = 2'000'000;
-constexpr std::size_t kMostDevicesDrawn = 64;  // devices of one scenario
 constexpr std::size_t kBarsOfPage = 768;
 
 std::string headlines_html(const ScenarioResult& result) {
@@ -69,43 +68,23 @@ std::string origin_html(const ScenarioResult& result) {
                     ", interlock " INTERLOCK_VERSION ".");
 }
 
-/// How much of a scenario is drawn, in a page of `drawn` scenarios.
-struct Room {
-  std::int64_t spans = kMostSpans;
-  std::size_t bars = kMostDevicesDrawn;
-};
-Room room_for(std::size_t drawn) {
-  return {std::min(kSpansOfPage / static_cast<std::int64_t>(drawn), kMostSpans),
-          std::min(kBarsOfPage / drawn, kMostDevicesDrawn)};
+/// Returns how much of scenario `index` is drawn, in a page of `drawn` scenarios.
+DrawnRoom room_for(std::size_t drawn, std::size_t index) {
+  const DrawnRoom alone;
+  return {std::min(kSpansOfPage / static_cast<std::int64_t>(drawn), alone.spans),
+          std::min(kBarsOfPage / drawn, alone.bars), section_name(index) + "-"};
 }
 
-std::string scenario_html(const ScenarioResult& result, const Room& room, std::size_t index) {
-  const Excerpt excerpt = choose_excerpt(result.measurement, room.spans);
-  std::string html = tagged("p", "class=\"note\"", subtitle(result));
-  const std::string layout = layout_words(result.plan.question);
-  if (!layout.empty()) html += tagged("p", "class=\"note\"", layout);
-  html += origin_html(result);
-  html += warnings_html(result) + headlines_html(result);
-  html += tagged("h3", "", "Devices") + long_table_html(device_grid(result), "devices");
-  html += breakdown_html(result, room.bars, section_name(index) + "-");
-  const Grid idle = idle_grid(result);
-  if (idle.columns.size() > 1) {
-    html += "<details><summary>Why devices are idle</summary>\n" + long_table_html(idle, "idle") +
-            "</details>\n";
-  }
-  const auto links = result.measurement.metrics.links.size();
-  if (links > 0) {
-    html += "<details><summary>Links (" + std::to_string(links) + ")</summary>\n" +
-            long_table_html(link_grid(result), "links") + "</details>\n";
-  }
-  html += tagged("h3", "", "Over time") + excerpt_html(result, excerpt);
-  html += tagged(
-      "p", "class=\"note\"",
-      "Drag to move; pinch, or click and turn the wheel, or Ctrl and wheel, to zoom; touch "
-      "or point for details; click an op for what it waited for. Keys do the same: arrows, + "
-      "and -; Enter, comma, full stop and < for ops. Between the dashed lines: the measured "
-      "window.");
-  return html + data_html("application/scenario+json", page_data(result, excerpt));
+std::string scenario_html(const ScenarioResult& result, const DrawnRoom& room) {
+  const ScenarioMarkup markup = scenario_markup(result, room);
+  return markup.origin + markup.headlines + markup.tables + tagged("h3", "", "Over time") +
+         markup.excerpt +
+         tagged("p", "class=\"note\"",
+                "Drag to move; pinch, or click and turn the wheel, or Ctrl and wheel, to zoom; "
+                "touch or point for details; click an op for what it waited for. Keys do the same: "
+                "arrows, + and -; Enter, comma, full stop and < for ops. Between the dashed lines: "
+                "the measured window.") +
+         data_html("application/scenario+json", markup.data);
 }
 
 std::string comparison_title(const std::vector<ScenarioResult>& results) {
@@ -146,8 +125,9 @@ std::string comparison_html(const std::vector<ScenarioResult>& results,
 }
 
 /// Returns the section of one scenario of several: folded, unless it tells most.
-std::string section_html(const ScenarioResult& result, const Room& room, std::size_t index,
+std::string section_html(const ScenarioResult& result, std::size_t index,
                          const PageSections& sections) {
+  const auto drawn = std::count(sections.drawn.begin(), sections.drawn.end(), true);
   const std::string mark =
       sections.marks[index].empty()
           ? ""
@@ -155,13 +135,14 @@ std::string section_html(const ScenarioResult& result, const Room& room, std::si
   return "<section id=\"" + section_name(index) + "\" tabindex=\"-1\"><details" +
          (sections.open[index] ? " open" : "") + "><summary><h2>" +
          escape_markup(result.plan.question.name) + "</h2>" + mark + "</summary>\n" +
-         scenario_html(result, room, index) + "</details></section>\n";
+         scenario_html(result, room_for(static_cast<std::size_t>(drawn), index)) +
+         "</details></section>\n";
 }
 
 std::string content_html(const std::vector<ScenarioResult>& results) {
   if (results.size() == 1) {
     return "<section>" + tagged("h1", "", results[0].plan.question.name) +
-           scenario_html(results[0], room_for(1), 0) + "</section>\n";
+           scenario_html(results[0], room_for(1, 0)) + "</section>\n";
   }
   const PageSections sections = page_sections(results);
   const std::vector<ReadResult> read =
@@ -177,15 +158,38 @@ std::string content_html(const std::vector<ScenarioResult>& results) {
   html +=
       "<div class=\"tools\" id=\"timelines\"><label><input type=\"checkbox\" id=\"same-scale\" "
       "checked> same time scale in all charts</label></div>\n";
-  const auto drawn = std::count(sections.drawn.begin(), sections.drawn.end(), true);
-  const Room room = room_for(static_cast<std::size_t>(drawn));
   for (std::size_t i = 0; i < results.size(); ++i) {
-    if (sections.drawn[i]) html += section_html(results[i], room, i, sections);
+    if (sections.drawn[i]) html += section_html(results[i], i, sections);
   }
   return html;
 }
 
 }  // namespace
+
+ScenarioMarkup scenario_markup(const ScenarioResult& result, const DrawnRoom& room) {
+  const Excerpt excerpt = choose_excerpt(result.measurement, room.spans);
+  ScenarioMarkup markup;
+  markup.origin = tagged("p", "class=\"note\"", subtitle(result));
+  const std::string layout = layout_words(result.plan.question);
+  if (!layout.empty()) markup.origin += tagged("p", "class=\"note\"", layout);
+  markup.origin += origin_html(result);
+  markup.headlines = warnings_html(result) + headlines_html(result);
+  markup.tables = tagged("h3", "", "Devices") + long_table_html(device_grid(result), "devices") +
+                  breakdown_html(result, room.bars, room.id);
+  const Grid idle = idle_grid(result);
+  if (idle.columns.size() > 1) {
+    markup.tables += "<details><summary>Why devices are idle</summary>\n" +
+                     long_table_html(idle, "idle") + "</details>\n";
+  }
+  const auto links = result.measurement.metrics.links.size();
+  if (links > 0) {
+    markup.tables += "<details><summary>Links (" + std::to_string(links) + ")</summary>\n" +
+                     long_table_html(link_grid(result), "links") + "</details>\n";
+  }
+  markup.excerpt = excerpt_html(result, excerpt);
+  markup.data = page_data(result, excerpt);
+  return markup;
+}
 
 std::string html_report(const std::vector<ScenarioResult>& results) {
   CHECK(!results.empty(), "a report needs a result");

@@ -31,6 +31,8 @@ std::string cell_html(const Cell& cell, const Column& column) {
   return open + bar + text + "</td>";
 }
 
+}  // namespace
+
 std::string embedded(std::initializer_list<const char*> names) {
   std::string text;
   for (const char* name : names) {
@@ -40,9 +42,8 @@ std::string embedded(std::initializer_list<const char*> names) {
   return text;
 }
 
-/// Returns `page` with each {{name}} replaced. The replacements are not searched for further names.
-std::string fill(std::string_view page,
-                 const std::vector<std::pair<std::string_view, std::string>>& parts) {
+std::string filled_page(const char* frame, const FrameParts& parts) {
+  const std::string_view page = web_file(frame);
   std::string html;
   for (std::size_t at = 0;;) {
     const std::size_t open = page.find("{{", at);
@@ -56,8 +57,6 @@ std::string fill(std::string_view page,
     at = close + 2;
   }
 }
-
-}  // namespace
 
 std::string tagged(const std::string& tag, const std::string& attributes, const std::string& text) {
   const std::string space = attributes.empty() ? "" : " ";
@@ -103,15 +102,16 @@ std::string data_html(const std::string& type, const std::string& json) {
 }
 
 std::string html_page(const std::string& title, const std::string& content) {
-  return fill(
-      web_file("page.html"),
+  return filled_page(
+      "page.html",
       {{"title", escape_markup(title)},
        {"style", embedded({"page.css", "views.css"})},
        {"content", content},
        {"footer", "Made by interlock " INTERLOCK_VERSION "."},
-       {"script", embedded({"axis.js", "data.js", "view.js", "chart.js", "graph.js", "describe.js",
-                            "coverage.js", "timeline.js", "selection.js", "utilisation.js",
-                            "memory.js", "choices.js", "tables.js", "sections.js", "main.js"})}});
+       {"script",
+        embedded({"axis.js", "data.js", "view.js", "chart.js", "graph.js", "describe.js",
+                  "coverage.js", "timeline.js", "selection.js", "utilisation.js", "memory.js",
+                  "choices.js", "tables.js", "sections.js", "charts.js", "main.js"})}});
 }
 
 }  // namespace interlock

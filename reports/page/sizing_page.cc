@@ -33,7 +33,8 @@ ChartPanel panel_of(const Sizing& sizing, const std::string& label, const Value&
                                          .name = name,
                                          .tip = name + ": " + label + " " + exact(value(row)),
                                          .word = best ? "best" : "",
-                                         .mark = row.on_front ? PointMark::Dot : PointMark::Pale});
+                                         .mark = row.on_front ? PointMark::Dot : PointMark::Pale,
+                                         .result = i});
   }
   panel.x_marks.assign(devices.begin(), devices.end());
   return panel;
@@ -57,6 +58,15 @@ void add_ideals(ChartPanel& panel) {
     const double work = curve.front().x * curve.front().y;
     const double end = floor > 0 ? std::min(most, work / floor) : most;
     panel.guides.push_back({curve.front(), {.x = end, .y = work / end}});
+  }
+}
+
+/// Lets no point of `chart` lead anywhere.
+void forget_sections(LineChart& chart) {
+  for (ChartPanel& panel : chart.panels) {
+    for (ChartCurve& curve : panel.curves) {
+      for (ChartPoint& point : curve) point.result.reset();
+    }
   }
 }
 
@@ -98,8 +108,8 @@ LineChart sizing_chart(const Sizing& sizing) {
   return chart;
 }
 
-std::string sizing_html(const Sizing& sizing) {
-  std::string content = tagged("h1", "", training_words(sizing));
+std::string sizing_markup(const Sizing& sizing, bool leads) {
+  std::string content;
   for (const std::string& sentence : recommendation(sizing)) {
     content += tagged("p", "", sentence);
   }
@@ -108,7 +118,9 @@ std::string sizing_html(const Sizing& sizing) {
     content += tagged("p", "class=\"note\"", note);
   }
   if (!sizing.ranking.empty() && sizing.question.devices.size() > 1) {
-    content += tagged("h2", "", "Curves") + line_chart_html(sizing_chart(sizing));
+    LineChart chart = sizing_chart(sizing);
+    if (!leads) forget_sections(chart);
+    content += tagged("h2", "", "Curves") + line_chart_html(chart);
   }
   content += tagged("h2", "", "Plans");
   Grid plans{{{"Machine", "", false}, {"Plan", "", false}}, {}};
@@ -116,7 +128,12 @@ std::string sizing_html(const Sizing& sizing) {
     plans.rows.push_back({{name_of(sizing, row)}, {.text = row_words(row), .alarm = !row.fits}});
   }
   content += long_table_html(plans, "plans");
-  return html_page(sizing.question.model + ": sizes", content);
+  return content;
+}
+
+std::string sizing_html(const Sizing& sizing) {
+  return html_page(sizing.question.model + ": sizes",
+                   tagged("h1", "", training_words(sizing)) + sizing_markup(sizing, false));
 }
 
 }  // namespace interlock

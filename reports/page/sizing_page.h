@@ -13,6 +13,10 @@ namespace interlock {
 /// lines show the time if twice the devices took half of it. REQUIRES: there are several sizes.
 LineChart sizing_chart(const Sizing& sizing);
 
+/// Returns the recommendation, the table, the curves and every plan as markup. `leads`: points of
+/// the curves lead to the section of their row, see page_picture.h.
+std::string sizing_markup(const Sizing& sizing, bool leads);
+
 /// Returns the page: the recommendation, the table, the curves, and every plan.
 std::string sizing_html(const Sizing& sizing);
 

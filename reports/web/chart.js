@@ -64,9 +64,11 @@ function addChart(parent, chart) {
   moveByHand(canvas, chart.view, () => pen, chart.choose && ((x, y) => chart.choose(x, y, pen)));
   showTooltips(canvas, (x, y) => pen && chart.describe(x, y, pen));
   new ResizeObserver(redraw).observe(canvas);
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw);
-  addEventListener('beforeprint', draw);
-  addEventListener('afterprint', redraw);
+  // Charts that are replaced let go of the window.
+  const until = { signal: chart.scenario.gone };
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', redraw, until);
+  addEventListener('beforeprint', draw, until);
+  addEventListener('afterprint', redraw, until);
   return { redraw, pen: () => pen };
 }
 

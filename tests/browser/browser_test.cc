@@ -10,7 +10,7 @@
 #include "reports/page/training_page.h"
 #include "reports/report.h"
 #include "scenarios/starter/sizing.h"
-#include "tests/browser/chromium.h"
+#include "tests/browser/page_test.h"
 #include "tests/support/skipped.h"
 
 using namespace interlock;
@@ -62,27 +62,6 @@ TrainingCurve training(const std::string& name, double step) {
     run.ends.emplace_back(step * (s + 1));
   }
   return run;
-}
-
-Chromium& browser() {
-  static Chromium chromium(*find_chromium());
-  return chromium;
-}
-
-/// Keeps a picture of the page where INTERLOCK_SCREENSHOTS says, to be looked at.
-void keep_picture(const std::string& name) {
-  const char* const folder = std::getenv("INTERLOCK_SCREENSHOTS");
-  if (folder == nullptr) return;
-  write_file(std::string(folder) + "/" + name + ".png", browser().screenshot());
-}
-
-void check_all(const std::string& script) {
-  const std::vector<PageCheck> checks = browser().check(script);
-  CHECK(checks.size() > 3);
-  for (const PageCheck& check : checks) {
-    INFO(script << ": " << check.name);
-    CHECK(check.wrong == "");
-  }
 }
 
 }  // namespace
@@ -164,19 +143,7 @@ TEST_CASE("the picture docs/report.png is as wide and about as high as the repor
       load_questions(parse_json(text, PROJECT_FOLDER "/scenarios/quickstart/pairwise.json")).at(0);
   browser().open(html_report({run_scenario(question, true)}), {.width = 1240});
   check_all("picture_checks.js");
-  const std::string picture = browser().screenshot(".selection");
-  if (std::getenv("UPDATE_PAGES") != nullptr) write_file(path, picture);
-  // The size stands behind the signature and the head of the first chunk, the most first.
-  const auto size = [](const std::string& png, std::size_t at) {
-    int pixels = 0;
-    for (std::size_t i = at; i < at + 4; ++i)
-      pixels = pixels << 8 | static_cast<unsigned char>(png[i]);
-    return pixels;
-  };
-  const std::string kept = read_file(path);
-  INFO("to renew it: UPDATE_PAGES=1 build/bin/browser_test -tc='the picture*'");
-  CHECK(size(kept, 16) == size(picture, 16));
-  CHECK(size(kept, 20) == doctest::Approx(size(picture, 20)).epsilon(0.1));  // other fonts
+  check_picture(path, browser().screenshot(".selection"));
 }
 
 int main(int argc, char** argv) {

@@ -50,7 +50,8 @@ std::string script_file(const std::string& name) {
   const std::string profile = "--user-data-dir=" + folder + "/profile";
   execl(program.c_str(), program.c_str(), "--headless", "--no-sandbox", "--disable-gpu",
         "--remote-debugging-pipe", "--enable-precise-memory-info", "--no-first-run",
-        "--host-resolver-rules=MAP * ~NOTFOUND", profile.c_str(), "about:blank", nullptr);
+        "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", profile.c_str(), "about:blank",
+        nullptr);
   _exit(127);
 }
 
@@ -145,6 +146,10 @@ void Chromium::wait_for(const std::string& event) {
 void Chromium::open(const std::string& page, const BrowserWindow& window) {
   const std::string file = folder_ + "/page.html";
   write_file(file, page);
+  visit("file://" + file, window);
+}
+
+void Chromium::visit(const std::string& address, const BrowserWindow& window) {
   session_.clear();
   const Json target = call("Target.createTarget", {{"url", "about:blank"}});
   session_ = call("Target.attachToTarget", {{"targetId", target["targetId"]}, {"flatten", true}})
@@ -158,8 +163,19 @@ void Chromium::open(const std::string& page, const BrowserWindow& window) {
   const Json scheme{{"name", "prefers-color-scheme"}, {"value", window.dark ? "dark" : "light"}};
   call("Emulation.setEmulatedMedia", {{"features", Json::array({scheme})}});
   events_.clear();
-  call("Page.navigate", {{"url", "file://" + file}});
+  call("Page.navigate", {{"url", address}});
   wait_for("Page.loadEventFired");
+}
+
+void Chromium::press(const std::string& key) {
+  const int code = key == "Tab" ? 9 : key == "Enter" ? 13 : 0;
+  Json event{{"type", "rawKeyDown"}, {"key", key}, {"code", key}, {"windowsVirtualKeyCode", code}};
+  if (key == "Enter") event["text"] = "\r";
+  if (key == "Enter") event["type"] = "keyDown";
+  call("Input.dispatchKeyEvent", event);
+  event["type"] = "keyUp";
+  event.erase("text");
+  call("Input.dispatchKeyEvent", event);
 }
 
 std::vector<PageCheck> Chromium::check(const std::string& script) {
@@ -181,6 +197,11 @@ std::string Chromium::screenshot(const std::string& selector) {
   const Json picture = call("Page.captureScreenshot",
                             {{"format", "png"}, {"captureBeyondViewport", true}, {"clip", clip}});
   return decode_base64(picture.at("data"));
+}
+
+Chromium& browser() {
+  static Chromium chromium(*find_chromium());
+  return chromium;
 }
 
 }  // namespace interlock

@@ -24,8 +24,9 @@ struct PageCheck {
   std::string name, wrong;
 };
 
-/// A browser without a network. Speaks the DevTools protocol over pipes: JSON, each message ended
-/// by a zero byte. All members throw std::runtime_error if it fails or does not answer in time.
+/// A browser without a network but this machine. Speaks the DevTools protocol over pipes: JSON,
+/// each message ended by a zero byte. All members throw std::runtime_error if it fails or does not
+/// answer in time.
 class Chromium {
  public:
   explicit Chromium(const std::string& program);
@@ -35,6 +36,10 @@ class Chromium {
 
   /// Shows `page` in a window of its own.
   void open(const std::string& page, const BrowserWindow& window = {});
+  /// Shows what is served at `address`, likewise.
+  void visit(const std::string& address, const BrowserWindow& window = {});
+  /// Presses and lets go of a key, as the user's hand does: "Tab", "Enter".
+  void press(const std::string& key);
   /// Runs the checks of `script`, a file of this folder, on the open page; see checks.js.
   std::vector<PageCheck> check(const std::string& script);
   /// Returns the page as PNG, as far as it reaches down, or down to the first element that
@@ -53,5 +58,8 @@ class Chromium {
   int calls_ = 0;
   std::vector<std::string> events_;  // that came while an answer was waited for
 };
+
+/// The one browser of a test program.
+Chromium& browser();
 
 }  // namespace interlock

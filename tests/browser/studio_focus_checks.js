@@ -1,0 +1,15 @@
+// Studio: notes where the focus goes.
+// SPDX-License-Identifier: Apache-2.0
+tell({
+  'the first answer comes': () => studioCalm(),
+  'the focus is noted': () => {
+    window.visited = [];
+    addEventListener('focusin', ({ target }) => {
+      const { outlineStyle } = getComputedStyle(target);
+      const seen = outlineStyle !== 'none' || target.closest('.CodeMirror') !== null;
+      window.visited.push({ name: target.id || target.textContent || target.tagName, seen,
+        editor: target.closest('.CodeMirror') !== null, canvas: target.tagName === 'CANVAS' });
+    });
+  },
+  'nothing has the focus yet': () => expect(document.activeElement === document.body, 'it has'),
+});
