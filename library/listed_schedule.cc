@@ -132,7 +132,8 @@ Schedule Schedule::named(const std::string& schedule, int ranks, int stages, int
     const Question question = load_questions(document).front();
     const ScenarioResult planned{.plan = make_plan(question)};
     Schedule found{.name = schedule};
-    found.ranks = ranks_of(parse_schedule_text(schedule_csv(planned), schedule));
+    found.ranks =
+        ranks_of(parse_schedule_text(schedule_csv(planned, TextMessages::None), schedule));
     found.stages.resize(static_cast<std::size_t>(stages));
     return found;
   });

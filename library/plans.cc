@@ -56,7 +56,7 @@ PlanRow row_of(const Sizing& sizing, const SizedPlan& from) {
               .devices = from.devices,
               .fits = from.fits,
               .problem = from.fits ? "" : row_words(from),
-              .goodput = from.goodput,
+              .goodput = from.goodput.value_or(1),
               .on_front = from.on_front};
   if (from.plan) {
     row.words = plan_words(*from.plan);

@@ -325,7 +325,7 @@ SearchResult search_plans(const JsonValue& document, const SearchRequest& reques
   if (result.plans.empty() && lost_by_memory(result.counts) && search.can_offload()) {
     SearchRequest wider = request;
     wider.options[kOffload] = offloads();
-    SearchResult roomier = PlanSearch(document, wider, processes, told).run();
+    SearchResult roomier = PlanSearch(document, wider, workers, told).run();
     if (!roomier.plans.empty()) result = std::move(roomier);
   }
   if (!result.plans.empty()) result.closest.clear();

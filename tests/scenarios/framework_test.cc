@@ -385,16 +385,14 @@ TEST_CASE("mistakes in a framework are told") {
 TEST_CASE("every number of a shipped framework has an origin") {
   REQUIRE(!framework_names().empty());
   for (const std::string& name : framework_names()) {
-    INFO(name);
-    CHECK(mistakes({"training.framework=" + name}) == "");
+    CHECK_MESSAGE(mistakes({"training.framework=" + name}) == "", name);
     const JsonValue file =
         read_json_file(data_folder("scenarios/frameworks") + "/" + name + ".json");
     const JsonValue* origin = file.find("origin");
     REQUIRE(origin);
     for (const auto& member : file.members) {
       if (member.first == "origin") continue;
-      INFO(member.first);
-      CHECK(origin->find(member.first));
+      CHECK_MESSAGE(origin->find(member.first), name << ": " << member.first);
     }
   }
 }
