@@ -168,7 +168,8 @@ TEST_CASE("nonsense about power, prices and goals is told") {
   CHECK(mistakes({R"(goal={"tokens": 5, "steps": 5, "strategies": {"locale": {"steps": 0}}})"}) ==
         "set: /goal: expected how long to train as one of \"steps\", \"samples\" and \"tokens\"\n"
         "set: /goal/strategies/locale: unknown strategy \"locale\"; expected global, local, "
-        "interlocking, greedy, chunked, overlapping, forward-forward, backlink, tree, pairwise, "
+        "interlocking, greedy, chunked, overlapping, forward-forward, backlink, tree, independent, "
+        "pairwise, "
         "inference or 3-wise (did you mean \"local\"?)\n"
         "set: /goal/strategies/locale/steps: expected a whole number from 1 to 1000000000, got 0");
   CHECK(mistakes({R"(goal={"tokens": 5})", "training.global_batch_size=4"}) ==

@@ -21,7 +21,7 @@ TEST_CASE("all mistakes of a file are reported together, each with its line and 
   CHECK(mistakes_of(parse_json(text, "bad.json")) ==
         "bad.json:6: /parallel/pipelin: unknown key; did you mean \"pipeline\"?\n"
         "bad.json:7: /training/strategy: unknown name \"globl\"; known: global, local, "
-        "interlocking, greedy, chunked, overlapping, forward-forward, backlink, tree, "
+        "interlocking, greedy, chunked, overlapping, forward-forward, backlink, tree, independent, "
         "pairwise, inference (did you mean \"global\"?)\n"
         "bad.json:8: /training/steps: expected a whole number from 1 to 1000000, got 1.5\n"
         "bad.json:3: /model/modules/0/forward: a plain number has no unit; expected a time such as "
