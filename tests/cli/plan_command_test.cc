@@ -67,7 +67,7 @@ TEST_CASE("plan tells table, recommendation and plans, and writes a page and cur
   CHECK(run.exit_code == 0);
   CHECK(run.err == "wrote p.html\nwrote p.svg\n");
   for (const char* words : {"gpt2, 1.00 G tokens, 65.5 k tokens (64 sequences of 1024) a step",
-                            "Recommended: 4 devices of dgx-h100", "the cheapest within 28.8 min",
+                            "Recommended: 2 devices of dgx-h100", "the cheapest within 28.8 min",
                             "Next best: ", "dgx-a100-40g x 2", "Failures", "Cost", "Tokens/s/GPU",
                             "GPU-hours", "GiB"}) {
     CHECK_MESSAGE(run.out.find(words) != std::string::npos, run.out);

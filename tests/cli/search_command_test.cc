@@ -63,8 +63,10 @@ TEST_CASE("the best plan is written for a program as export writes it, and runs 
     const Outcome outcome = run_program(arguments, folder.path());
     REQUIRE_MESSAGE(outcome.exit_code == 0, outcome.err);
   };
-  run({"search", "space.json", "--out", "best.json", "--quiet"});
-  run({"search", "space.json", "--to", "megatron", "--out", "found.sh", "--quiet"});
+  // Megatron-LM's ZeRO 2 and 3 reduce gradients after every micro-batch, which is another plan.
+  const std::string few = "search.zero_stage=[0, 1]";
+  run({"search", "space.json", "--set", few, "--out", "best.json", "--quiet"});
+  run({"search", "space.json", "--set", few, "--to", "megatron", "--out", "found.sh", "--quiet"});
   run({"export", "best.json", "--to", "megatron", "--out", "exported.sh", "--quiet"});
   CHECK(read_file(folder.path("found.sh")) == read_file(folder.path("exported.sh")));
   run({"import", "megatron", "found.sh", "--cluster", "dgx-a100-40g", "--devices", "4",
