@@ -223,7 +223,7 @@ void append_shared(const BlockForm& t, const StreamSizes& z, std::size_t router,
 
 /// Kernels that a layer takes beside the ones below where nothing is fused: scores and choices (22
 /// forward), the loss that balances them among these, and counts of tokens on their way to the host
-/// (12); permutations there (9) and back (6). Source: counted in router.py, moe_utils.py and
+/// (12); permutations there (9) and back (6). Estimated by reading router.py, moe_utils.py and
 /// token_dispatcher.py of megatron/core/transformer/moe (NVIDIA/Megatron-LM 005742f, 00611e6,
 /// 0014f13); gradients of those that have some.
 constexpr int kRouting[] = {34, 16}, kMovingThere[] = {9, 6}, kMovingBack[] = {6, 5};
