@@ -30,6 +30,9 @@ std::string drawing(const ScenarioResult& result, const GridStyle& grid, bool ex
 
 void draw(const ScheduleOptions& options) {
   check_outputs(options.command);
+  if (options.command.csv.empty() && options.command.csv_messages != "none") {
+    throw Error("--messages: are rows of --csv; expected --csv FILE beside it");
+  }
   const std::vector<Question> scenarios = load_inputs(options.command);
   const bool files =
       !options.command.svg.empty() || !options.command.csv.empty() || !options.command.json.empty();
@@ -46,7 +49,8 @@ void draw(const ScheduleOptions& options) {
         (text.empty() ? "" : "\n") + drawing(results.front(), grid_style(options), options.exact);
   }
   write_outputs(options.command, results, false);
-  if (options.command.json != "-" && !options.command.quiet) print(text);
+  const bool printed = options.command.json == "-" || options.command.csv == "-";
+  if (!printed && !options.command.quiet) print(text);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // interlock rank and interlock merge: what the file of a sweep says.
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -51,13 +52,23 @@ void add_merge(Command& command, MergeOptions& options) {
   add_ranking(command, options.rank);
 }
 
-void rank(const RankOptions& options) {
-  const bool csv_printed = options.csv == "-", json_printed = options.json == "-";
-  if (!options.csv.empty() && !csv_printed) check_output("--csv", options.csv);
-  if (!options.json.empty() && !json_printed) check_output("--json", options.json);
-  if (csv_printed && json_printed) {
+void check_rank(const RankOptions& options, const std::vector<std::string>& read) {
+  for (const auto& [option, file] : {std::pair("--csv", options.csv), {"--json", options.json}}) {
+    if (file.empty() || file == "-") continue;
+    check_output(option, file);
+    check_apart(option, file, options.database);
+    for (const std::string& other : read) check_apart(option, file, other);
+  }
+  if (options.csv.empty() || options.csv != options.json) return;
+  if (options.csv == "-") {
     throw Error("--csv and --json both name standard output; expected a file for one");
   }
+  throw Error("--csv and --json name one file, " + options.csv + "; expected two");
+}
+
+void rank(const RankOptions& options) {
+  check_rank(options);
+  const bool csv_printed = options.csv == "-", json_printed = options.json == "-";
   if (options.columns) return print(column_lines(options.database));
   const SweepIdentity identity = stored_identity(options.database);
   const Ranking best = rank_rows(options.database, query_of(options));
@@ -80,6 +91,7 @@ void rank(const RankOptions& options) {
 }
 
 void merge(const MergeOptions& options) {
+  check_rank(options.rank, options.parts);
   const SweepIdentity identity = stored_identity(options.parts.front());
   for (const std::string& part : options.parts) {
     std::error_code failed;

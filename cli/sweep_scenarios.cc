@@ -170,7 +170,8 @@ void add_sweep(Command& command, SweepOptions& options) {
   command.add("--by", &options.rank.by, "column to rank by, see interlock rank", "COLUMN");
   command.add("--top", &options.rank.top, "rows to print; 0: all", "N",
               {.shows_default = true, .least = 0, .most = 1'000'000'000});
-  command.add("--csv", &options.rank.csv, "write all rows and columns", "FILE.csv");
+  command.add("--csv", &options.rank.csv, "write all rows and columns; - for standard output",
+              "FILE.csv");
   command.add("--json", &options.rank.json, "write the ranked rows; - for standard output", "FILE");
   command.add("--quiet,-q", &options.rank.quiet, "print only what is asked for by name");
 }
@@ -185,16 +186,13 @@ bool sweep(SweepOptions options) {
     serve(options, *ranks);
     return true;
   }
-  if (!options.rank.csv.empty()) check_output("--csv", options.rank.csv);
-  if (!options.rank.json.empty() && options.rank.json != "-") {
-    check_output("--json", options.rank.json);
-  }
   read_shard(options.shard);
   const SweptDocument swept = read_swept_document(options.file, options.overrides);
   if (options.rank.database.empty()) {
     options.rank.database = default_name(swept.document) + ".db";
   }
   check_output("--db", options.rank.database);
+  check_rank(options.rank, {options.file});
   SweepRun run(options, swept);
   if (!run.go(ranks.get())) return false;
   rank(options.rank);

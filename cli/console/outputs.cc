@@ -29,7 +29,7 @@ std::vector<Output> files_of(const CommandOptions& options) {
   if (!options.json.empty() && options.json != "-") files.push_back({"--json", &options.json});
   if (!options.report.empty()) files.push_back({"--report", &options.report});
   if (!options.svg.empty()) files.push_back({"--svg", &options.svg});
-  if (!options.csv.empty()) files.push_back({"--csv", &options.csv});
+  if (!options.csv.empty() && options.csv != "-") files.push_back({"--csv", &options.csv});
   if (!options.trace.empty()) files.push_back({"--trace", &options.trace});
   return files;
 }
@@ -63,9 +63,22 @@ void check_output(const char* option, const std::string& file) {
   }
 }
 
+void check_apart(const char* option, const std::string& path, const std::string& read) {
+  std::error_code failed;
+  const auto normal = [](const std::filesystem::path& file) { return file.lexically_normal(); };
+  if (normal(path) != normal(read) && !std::filesystem::equivalent(path, read, failed)) return;
+  throw Error(std::string(option) + " " + path + ": is what is read; expected another name");
+}
+
 void check_outputs(const CommandOptions& options) {
   const std::vector<Output> files = files_of(options);
-  for (const Output& file : files) check_output(file.first, *file.second);
+  for (const Output& file : files) {
+    check_output(file.first, *file.second);
+    for (const std::string& input : options.inputs) check_apart(file.first, *file.second, input);
+  }
+  if (options.csv == "-" && options.json == "-") {
+    throw Error("--csv and --json both name standard output; expected a file for one");
+  }
   const std::string& trace = options.trace;
   if (!trace.empty() && !trace.ends_with(".json") && !trace.ends_with(".json.gz")) {
     throw Error("--trace " + trace + ": expected a name that ends with .json or .json.gz");
@@ -90,7 +103,7 @@ void write_outputs(const CommandOptions& options, const std::vector<ScenarioResu
                    bool array) {
   // All texts are made before the first file is touched.
   std::vector<std::pair<std::string, std::string>> files;
-  std::string json;
+  std::string json, csv;
   if (!options.json.empty()) json = array ? result_json(results) : result_json(results.front());
   if (!options.json.empty() && options.json != "-") files.emplace_back(options.json, json);
   if (!options.report.empty()) files.emplace_back(options.report, html_report(results));
@@ -99,14 +112,16 @@ void write_outputs(const CommandOptions& options, const std::vector<ScenarioResu
     const TextMessages messages = options.csv_messages == "none"     ? TextMessages::None
                                   : options.csv_messages == "single" ? TextMessages::Single
                                                                      : TextMessages::Batched;
-    files.emplace_back(options.csv, schedule_csv(results.front(), messages));
+    csv = schedule_csv(results.front(), messages);
   }
+  if (!options.csv.empty() && options.csv != "-") files.emplace_back(options.csv, csv);
   write_traces(options, results.front());
   for (const auto& [path, text] : files) {
     write_file(path, text);
     if (!options.quiet) tell("wrote " + path);
   }
   if (options.json == "-") print(json.ends_with('\n') ? json : json + "\n");
+  if (options.csv == "-") print(csv);
 }
 
 void write_json(const std::string& file, const std::string& json, bool quiet) {

@@ -15,6 +15,8 @@ void check_outputs(const CommandOptions& options);
 
 /// Throws: Error if the file that `option` names cannot be written.
 void check_output(const char* option, const std::string& path);
+/// Throws: Error if `option` names `read`, a file that its text would replace.
+void check_apart(const char* option, const std::string& path, const std::string& read);
 
 /// Writes the files that `options` asks for, and the JSON to standard output for "-".
 /// `array`: the JSON is an array even for one result.

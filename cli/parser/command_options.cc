@@ -183,7 +183,8 @@ void add_schedule(Command& command, ScheduleOptions& options) {
   add_sequence_length(command, files.overrides);
   command.add("--svg", &files.svg,
               "write the steps as a picture; with --table, the picture of its page", "FILE.svg");
-  command.add("--csv", &files.csv, "write the order of a step in PyTorch's form, a rank a row",
+  command.add("--csv", &files.csv,
+              "write the order of a step in PyTorch's form, a rank a row; - for standard output",
               "FILE.csv");
   command.add("--messages", &files.csv_messages,
               "sends and receives in --csv: none, one a cell, or neighbours together", "NAME",

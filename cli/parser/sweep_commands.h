@@ -42,6 +42,9 @@ void add_rank(Command& command, RankOptions& options);
 bool sweep(SweepOptions options);
 /// Puts the files of a sweep's parts together.
 void merge(const MergeOptions& options);
+/// Throws: Error if files that rank writes could certainly not be, or would replace its database
+/// or one of `read`.
+void check_rank(const RankOptions& options, const std::vector<std::string>& read = {});
 /// Prints the best rows of a sweep.
 void rank(const RankOptions& options);
 

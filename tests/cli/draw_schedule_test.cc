@@ -154,6 +154,21 @@ TEST_CASE("--exact proves the shortest step: ZB-H1 takes 3m + p - 1, and nothing
         "micro-batches, got 192\n");
 }
 
+TEST_CASE("schedule writes the order to standard output, alone") {
+  const Folder folder;
+  folder.file("toy.json", kPipeline);
+  const auto order = [&](const std::string& file) {
+    return run_program({"schedule", "toy.json", "--csv", file, "--messages", "batched"},
+                       folder.path());
+  };
+  REQUIRE(order("o.csv").exit_code == 0);
+  const Outcome printed = order("-");
+  CHECK(printed.exit_code == 0);
+  CHECK(printed.err == "");
+  CHECK(printed.out == read_file(folder.path("o.csv")));
+  CHECK(folder.files() == std::vector<std::string>{"o.csv", "toy.json"});
+}
+
 TEST_CASE("schedule with wrong words is the user's mistake") {
   using Words = std::vector<std::string>;
   for (const Words& words : {Words{"schedule"},

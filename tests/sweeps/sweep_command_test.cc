@@ -109,6 +109,32 @@ TEST_CASE("rank names its columns, with or without units, and never shows its ow
   CHECK(rank({"--csv", "-", "--json", "-"}).exit_code == 2);
 }
 
+TEST_CASE("no option writes over the rows of a sweep, or over its scenario") {
+  const Folder folder;
+  folder.file("four.json", kPairwise);
+  const std::vector<std::string> sweep = {"sweep", "four.json", "--set",
+                                          "training.strategy=local,pairwise", "-q"};
+  const auto run = [&](std::vector<std::string> words, const std::string& option,
+                       const std::string& file) {
+    words.insert(words.end(), {option, file});
+    return run_program(words, folder.path());
+  };
+  REQUIRE(run_program(sweep, folder.path()).exit_code == 0);
+  for (const char* option : {"--csv", "--json"}) {
+    CAPTURE(option);
+    const std::string told = std::string(option) + " ./four.db: is what is read; expected another";
+    CHECK(run({"rank", "four.db"}, option, "./four.db").err.starts_with(told));
+    CHECK(run(sweep, option, "./four.db").err.starts_with(told));
+    CHECK(run({"merge", "whole.db", "four.db"}, option, "./four.db").err.starts_with(told));
+    CHECK(run(sweep, option, "four.json").exit_code == 2);
+    CHECK(run({"simulate", "four.json"}, "--json", "four.json").exit_code == 2);
+  }
+  CHECK(folder.files() == std::vector<std::string>{"four.db", "four.json"});
+  CHECK(rows_in(folder.path("four.db")) == 2);
+  CHECK(run({"sweep", "four.json", "-q"}, "--csv", "-").exit_code == 2);  // nothing is swept
+  CHECK(run(sweep, "--csv", "-").out == run({"rank", "four.db"}, "--csv", "-").out);
+}
+
 TEST_CASE("keys are swept together, and by factors, from the command line") {
   const Folder folder;
   folder.file("four.json", kPairwise);
