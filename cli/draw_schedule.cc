@@ -1,5 +1,7 @@
 // interlock schedule: one step drawn in the terminal, and as a picture or a text on demand.
 // SPDX-License-Identifier: Apache-2.0
+#include "base/error.h"
+#include "base/file.h"
 #include "cli/console/inputs.h"
 #include "cli/console/outputs.h"
 #include "cli/console/terminal.h"

@@ -46,6 +46,13 @@ void check_folder(const char* option, const std::string& folder) {
   check_output(option, folder);
 }
 
+/// The order of a step, with the messages that --messages asks for.
+std::string order_csv(const CommandOptions& options, const ScenarioResult& result) {
+  const std::string& named = options.csv_messages;
+  if (named == "none") return schedule_csv(result, TextMessages::None);
+  return schedule_csv(result, named == "single" ? TextMessages::Single : TextMessages::Batched);
+}
+
 }  // namespace
 
 void check_output(const char* option, const std::string& file) {
@@ -108,12 +115,7 @@ void write_outputs(const CommandOptions& options, const std::vector<ScenarioResu
   if (!options.json.empty() && options.json != "-") files.emplace_back(options.json, json);
   if (!options.report.empty()) files.emplace_back(options.report, html_report(results));
   if (!options.svg.empty()) files.emplace_back(options.svg, svg_timeline(results.front()));
-  if (!options.csv.empty()) {
-    const TextMessages messages = options.csv_messages == "none"     ? TextMessages::None
-                                  : options.csv_messages == "single" ? TextMessages::Single
-                                                                     : TextMessages::Batched;
-    csv = schedule_csv(results.front(), messages);
-  }
+  if (!options.csv.empty()) csv = order_csv(options, results.front());
   if (!options.csv.empty() && options.csv != "-") files.emplace_back(options.csv, csv);
   write_traces(options, results.front());
   for (const auto& [path, text] : files) {

@@ -268,7 +268,7 @@ void add_replicas(ExportedPlan& e, MegatronLines& a) {
   e.refuse_if(soon && !fully, "/parallel/gradient_reduction",
               "reduces gradients once a step; expected step");
   e.refuse_if(fully && !soon, "/parallel/gradient_reduction",
-              "its FSDP reduces gradients after every micro-batch; expected micro_batch");
+              "reduces gradients after every micro-batch under FSDP; expected micro_batch");
   if (d.zero_stage == 1) a.add("use-distributed-optimizer");
   if (fully) {
     a.add("use-megatron-fsdp");
