@@ -8,6 +8,8 @@
 #include <numeric>
 #include <span>
 
+#include "base/error.h"
+
 namespace interlock {
 
 namespace {
