@@ -114,15 +114,18 @@ TEST_CASE("a call that fails leaves the old file, or none") {
     for (const bool old : {false, true}) {
       if (old && writing.output == "traces") continue;
       const Folder folder;
-      if (old) folder.file(writing.output, "old\n");
-      const auto before = contents_of(folder);
-      const int failures =
-          with_each_fault([](const Fault&) {}, writing.arguments, folder,
-                          [&](const Outcome& run) {
-                            check_sentence(run);
-                            CHECK(run.err.find(writing.output) != std::string::npos);
-                            CHECK(contents_of(folder) == before);
-                          });
+      std::map<std::string, std::string> before;
+      const auto as_before = [&](const Fault&) {
+        std::filesystem::remove_all(folder.path(writing.output));
+        if (old) folder.file(writing.output, "old\n");
+        before = contents_of(folder);
+      };
+      const auto look = [&](const Outcome& run) {
+        check_sentence(run);
+        CHECK(run.err.find(writing.output) != std::string::npos);
+        CHECK(contents_of(folder) == before);
+      };
+      const int failures = with_each_fault(as_before, writing.arguments, folder, look);
       CHECK(failures >= 2 * 2 * 3);  // opened, written, renamed
       const auto after = contents_of(folder);
       CHECK(after.at(writing.output) != "old\n");

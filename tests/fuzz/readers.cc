@@ -26,7 +26,6 @@
 #include "reports/sweeps/ranking.h"
 #include "reports/sweeps/stored_results.h"
 #include "reports/sweeps/sweep_store.h"
-#include "reports/terminal/table.h"
 #include "scenarios/load/question.h"
 #include "scenarios/ranges/published_errors.h"
 #include "sim/plan/orders/schedule_text.h"
