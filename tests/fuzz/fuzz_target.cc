@@ -14,21 +14,24 @@
 namespace interlock::fuzz {
 namespace {
 
-const Reader& chosen_reader() {
-  const char* name = std::getenv("INTERLOCK_FUZZ");
-  for (const Reader& reader : readers()) {
-    if (name != nullptr && reader.name == name) return reader;
-  }
-  for (const Reader& reader : readers()) std::puts(reader.name.c_str());
-  std::exit(name == nullptr ? 0 : 2);
-}
+const Reader* chosen = nullptr;
 
 }  // namespace
 }  // namespace interlock::fuzz
 
+extern "C" int LLVMFuzzerInitialize(int* /*count*/, char*** /*words*/) {
+  using namespace interlock::fuzz;
+  const char* name = std::getenv("INTERLOCK_FUZZ");
+  for (const Reader& reader : readers()) {
+    if (name == nullptr) std::puts(reader.name.c_str());
+    if (name != nullptr && reader.name == name) chosen = &reader;
+  }
+  if (chosen == nullptr) std::exit(name == nullptr ? 0 : 2);
+  return 0;
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
-  static const interlock::fuzz::Reader& reader = interlock::fuzz::chosen_reader();
   static const interlock::fuzz::TextFolder folder;
-  folder.read(reader, std::string(reinterpret_cast<const char*>(data), size));
+  folder.read(*interlock::fuzz::chosen, std::string(reinterpret_cast<const char*>(data), size));
   return 0;
 }
