@@ -135,7 +135,7 @@ TEST_CASE("a call that fails leaves the old file, or none") {
 
 TEST_CASE("of several outputs each is whole or as it was") {
   const std::string arguments = "simulate '" + kExamples +
-                                "four-equal-stages.json' -q --json r.json --svg r.svg --report "
+                                "four-equal-stages.json' -q --trace r.json --svg r.svg --report "
                                 "r.html";
   const Folder whole;
   bool came = false;
