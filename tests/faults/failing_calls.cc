@@ -72,7 +72,7 @@ int open_at(int folder, const char* path, int flags, mode_t mode) {
 
 }  // namespace
 
-// What glibc declares, it declares with other attributes and names of parameters.
+// The declarations of glibc have other attributes and names of parameters.
 // NOLINTBEGIN
 extern "C" {
 

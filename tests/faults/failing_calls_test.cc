@@ -23,7 +23,7 @@ struct Fault {
   bool stays = false;
 };
 
-/// Runs the program while a call fails. `came`: whether it makes so many calls.
+/// Runs the program while a call fails. `came`: whether that call was made.
 Outcome run_with(const Fault& fault, const std::string& arguments, const Folder& folder,
                  bool& came) {
   const Folder notes;

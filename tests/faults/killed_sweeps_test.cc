@@ -1,5 +1,4 @@
-// Sweeps side by side whose programs and processes are killed at random: all rows are there in the
-// end.
+// Sweeps side by side, killed at random with their processes: in the end all rows are there.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 #include <unistd.h>

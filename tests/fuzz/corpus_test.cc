@@ -1,4 +1,4 @@
-// Every text of the corpus, and every finding that was mended, is read or refused.
+// Every text of the corpus, and every finding that was repaired, is read or refused.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 

@@ -83,7 +83,7 @@ Surroundings around(const char* model = "") {
           .model = model};
 }
 
-/// What the importer writes is JSON, whatever it was made of.
+/// Checks that an importer wrote JSON, whatever it was made of.
 void check_scenario(const std::string& scenario) { parse_json(scenario, "scenario"); }
 
 void read_megatron(const Input& input) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs readers of outside text under libFuzzer, two at a time: tests/fuzz/run.sh [SECONDS [READER...]]; by default all
 # of them, two minutes each. New texts that reach new code are kept in build-fuzz/grown/READER, what a reader does not
-# survive in build-fuzz/findings/. A finding that was mended goes to tests/fuzz/corpus/READER, where every build tries it.
+# survive in build-fuzz/findings/. A finding that was repaired goes to tests/fuzz/corpus/READER, where every build tries it.
 set -euo pipefail
 root=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/../.." && pwd -P)
 cd -- "$root"
