@@ -336,12 +336,13 @@ class Translation {
     if (share != nullptr) put("rotary_share", *share);
     const JsonValue* kind = model_.find("positions");
     const bool turns = kind != nullptr && kind->text == "rotary";
+    const bool counted = kind == nullptr || kind->text == "learned";
     if (!turns) std::erase_if(model_.members, is_rotary_share);
     const JsonValue* own = fields_.config().value->find("sequence_length");
     if (own != nullptr) put("sequence_length", *own);
     const JsonValue* positions = fields_.find("max_position_embeddings");
     if (positions == nullptr) return;
-    if (kind == nullptr || kind->text == "learned") put("max_positions", *positions);
+    if (counted) put("max_positions", *positions);
     if (own != nullptr) return;
     const auto most = fields_.amount("max_position_embeddings");
     const bool meant = most.value_or(0) <= kLongestAssumed;

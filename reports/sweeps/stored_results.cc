@@ -43,10 +43,10 @@ std::vector<JsonValue> stored_results(const std::string& path) {
     JsonValue result = parse_json(text_or(rows.cell(1), ""), place);
     JsonValue swept = json_object({});
     for (std::size_t i = 0; i < identity.paths.size(); ++i) {
-      swept.members.emplace_back(identity.paths[i], value_of(rows.cell(static_cast<int>(i) + 2)));
+      swept.members.push_back({identity.paths[i], value_of(rows.cell(static_cast<int>(i) + 2))});
     }
-    result.members.emplace_back("format", json_text("interlock-result/1"));
-    result.members.emplace_back("sweep", std::move(swept));
+    result.members.push_back({"format", json_text("interlock-result/1")});
+    result.members.push_back({"sweep", std::move(swept)});
     results.push_back(std::move(result));
   }
   if (results.empty()) {

@@ -32,8 +32,8 @@ std::vector<PackedCase> drawn_cases(const Question& question, const DocumentDraw
     drawn.push_back({work, std::move(documents)});
   }
   std::ranges::sort(drawn, {}, &PackedCase::work);
-  const auto equal = std::ranges::unique(drawn, {}, &PackedCase::work);
-  drawn.erase(equal.begin(), equal.end());
+  const auto alike = [](const PackedCase& a, const PackedCase& b) { return a.work == b.work; };
+  drawn.erase(std::unique(drawn.begin(), drawn.end(), alike), drawn.end());
   if (drawn.size() <= kCases) return drawn;
   std::vector<PackedCase> cases;
   for (std::size_t i = 0; i < kCases; ++i) {
