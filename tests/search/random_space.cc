@@ -28,6 +28,7 @@ Json model(Random& random) {
   model["experts"] = 4;
   model["experts_per_token"] = 2;
   model["expert_ffn_hidden_size"] = 64 * heads;
+  model["shared_experts"] = random.integer(0, 1);
   return model;
 }
 
