@@ -25,8 +25,28 @@ namespace {
 
 Bytes total(const Footprint& state) { return state.weights + state.gradients + state.optimizer; }
 
-/// Times of ops, with the exchanges for which they stand still. Those beside kernels may hide, and
-/// so may tokens on their way to experts and back.
+/// Lower bounds of an op's time. An op lasts no shorter than its kernels with the exchanges for
+/// which they stand still, and no shorter than all its messages of one group, which go one by one.
+///
+/// Example: two layers' forward, 4 s around and 6 s of experts, ways of 1 s: standing 10 s, alone
+/// 14 s; in a pair with its like at least max(10 + 10, 4 + 4) s.
+struct OpTime {
+  Seconds standing;                            // messages of tokens and those beside kernels hide
+  Seconds passing;                             // tokens, beyond the kernels beside them
+  std::array<Seconds, kMeshAxes> beside = {};  // messages that hide, by group
+
+  OpTime& operator+=(const OpTime& other) {
+    standing += other.standing;
+    passing += other.passing;
+    for (std::size_t axis = 0; axis < beside.size(); ++axis) beside[axis] += other.beside[axis];
+    return *this;
+  }
+  Seconds messages() const { return *std::max_element(beside.begin(), beside.end()); }
+  /// Returns the time among ops with whose kernels its tokens may pass.
+  Seconds in_pair() const { return std::max(standing, messages()); }
+  Seconds alone() const { return std::max(standing + passing, messages()); }
+};
+
 class OpTimes {
  public:
   explicit OpTimes(const Question& question) {
@@ -36,17 +56,50 @@ class OpTimes {
     }
   }
 
-  Seconds of(const OpCost& cost, int rank) const {
-    const auto& exchange_time = exchange_times_[exchange_times_.size() == 1 ? 0 : rank];
-    Seconds time = cost.time;
+  OpTime of(const OpCost& cost, int rank) const {
+    OpTime time = {.standing = cost.time};
+    std::array<Seconds, kMeshAxes> there = {}, back = {};
     for (const Exchange& exchange : cost.exchanges) {
+      const auto axis = static_cast<std::size_t>(exchange.axis);
+      const Seconds all = time_of(exchange, rank);
+      if (exchange.way == TokenWay::There) there[axis] += all;
+      if (exchange.way == TokenWay::Back) back[axis] += all;
       const bool hides = exchange.overlapped || exchange.way != TokenWay::None;
-      if (!hides) time += exchange.count * exchange_time(exchange);
+      (hides ? time.beside[axis] : time.standing) += all;
+    }
+    // Other messages, for which kernels stand still, may stand beside them too.
+    const Seconds waits = time.standing - cost.time;
+    time.passing = exposed(there, cost, KernelPlace::BesideThere, waits) +
+                   exposed(back, cost, KernelPlace::BesideBack, waits);
+    return time;
+  }
+
+  /// Returns the messages that bring the weights of a stage before an op of it (ZeRO 3).
+  OpTime of_gathers(const DataParallel& policy, const Mesh& mesh, const StageCost& stage,
+                    int rank) const {
+    OpTime time;
+    if (policy.zero_stage < 3) return time;
+    for (Exchange gather : weight_exchanges(policy, mesh, stage)) {
+      gather.count = std::max(1, stage.modules);
+      gather.bytes = gather.bytes / gather.count;
+      time.beside[static_cast<std::size_t>(gather.axis)] += time_of(gather, rank);
     }
     return time;
   }
 
  private:
+  /// Returns the part of a way of tokens that takes longer than what may stand beside it.
+  static Seconds exposed(const std::array<Seconds, kMeshAxes>& way, const OpCost& cost,
+                         KernelPlace place, Seconds waits) {
+    const Seconds longest = *std::max_element(way.begin(), way.end());
+    const Seconds kernels = cost.at[static_cast<std::size_t>(place)];
+    return kernels > Seconds(0) ? std::max(Seconds(0), longest - kernels - waits) : longest;
+  }
+
+  Seconds time_of(const Exchange& exchange, int rank) const {
+    return exchange.count * exchange_times_[exchange_times_.size() == 1 ? 0 : rank](exchange);
+  }
+
   std::vector<std::function<Seconds(const Exchange&)>> exchange_times_;  // by rank, or for all
 };
 
@@ -150,16 +203,43 @@ class PlanWork {
            inputs_.policy.kind->flushes;
   }
 
-  Seconds time_of(const Op& op) const {
+  bool goes_back(const Op& op) const { return op.kind == OpKind::I || op.kind == OpKind::B; }
+
+  /// Returns the messages that bring weights before `op`, or before what is computed again for it.
+  OpTime gathers_of(const Op& op) const {
+    if (op.kind != OpKind::F && !goes_back(op)) return {};
     const int rank = inputs_.schedule.rank_of_stage[op.stage];
-    Seconds time = times_.of(costs_.of(op), rank);
-    if (op.kind == OpKind::I || op.kind == OpKind::B) time += times_.of(costs_.recompute(op), rank);
-    return time * least_share(inputs_.policy.overlap);
+    return times_.of_gathers(inputs_.data_parallel, mesh_of_rank(inputs_, rank),
+                             costs_.of_stage(op), rank);
+  }
+
+  OpTime bounds_of(const Op& op) const {
+    OpTime time = times_.of(costs_.of(op), inputs_.schedule.rank_of_stage[op.stage]);
+    if (!goes_back(op) || !recomputes(op)) time += gathers_of(op);
+    return time;
+  }
+
+  /// Returns the time of what is computed again before `op`, which no other op overlaps.
+  Seconds time_again(const Op& op) const {
+    if (!goes_back(op) || !recomputes(op)) return Seconds(0);
+    OpTime time = times_.of(costs_.recompute(op), inputs_.schedule.rank_of_stage[op.stage]);
+    return (time += gathers_of(op)).alone();
+  }
+
+  Seconds time_of(const Op& op) const {
+    return (bounds_of(op).alone() + time_again(op)) * least_share(inputs_.policy.overlap);
+  }
+
+  /// Returns the time of ops whose tokens pass beside the kernels of each other.
+  Seconds time_of_pair(const Op& first, const Op& second) const {
+    OpTime both = bounds_of(first);
+    both += bounds_of(second);
+    return both.in_pair() + time_again(first) + time_again(second);
   }
 
   Seconds kernels_of(const Op& op) const {
     Seconds time = costs_.of(op).time;
-    if (op.kind == OpKind::I || op.kind == OpKind::B) time += costs_.recompute(op).time;
+    if (goes_back(op)) time += costs_.recompute(op).time;
     return time * least_share(inputs_.policy.overlap);
   }
 
@@ -231,23 +311,31 @@ class PlanWork {
     return bytes;
   }
 
+  /// Says that the tokens of `op` pass beside the kernels of the op that follows.
+  bool passes_beside(const Op& op) const {
+    return op.overlaps_next && inputs_.policy.passes_in_pairs;
+  }
+
   /// Adds the times of a run that has `turns` turns in a step. Its last turn may be the last of the
   /// rank.
   void add_times(const Run& run, double turns, RankWork& work) const {
     Seconds behind(0), all(0);  // its last backward in a turn; of a turn
-    bool goes_back = false;
+    bool backwards = false;
     for (const Op& op : run.ops) {
       work.kernels += turns * kernels_of(op);
-      const Seconds time = time_of(op);
+      const Op* before = &op == run.ops.data() ? nullptr : &op - 1;
+      const bool paired = before != nullptr && passes_beside(*before);
+      Seconds time = passes_beside(op) ? Seconds(0) : time_of(op);
+      if (paired) time = time_of_pair(*before, op);
       all += time;
       behind += time;
-      if (op.kind != OpKind::I && op.kind != OpKind::B) continue;
-      goes_back = true;
+      if (!goes_back(op)) continue;
+      backwards = true;
       behind = Seconds(0);
       work.last_stage = op.stage;
     }
     work.time += turns * all;
-    work.behind = goes_back ? behind : work.behind + run.repeats * all;
+    work.behind = backwards ? behind : work.behind + run.repeats * all;
   }
 
   /// Raises the peak of `work`, on top of `held_before`. Returns what is held after the run.
@@ -255,13 +343,13 @@ class PlanWork {
     Bytes rises(0), most(0);  // in a turn
     for (const Op& op : run.ops) {
       // In a pair whose tokens pass, a backward's stash makes room for the forward's.
-      const bool pairs = op.overlaps_next && inputs_.policy.passes_in_pairs;
+      const bool pairs = passes_beside(op);
       if (op.kind == OpKind::F && !pairs) rises += held(op);
       most = std::max(most, rises + needs(op));
       if (op.kind == OpKind::I) rises += left(op);
       if (op.kind == OpKind::W) rises -= left(op);
       if (gives_back(op)) rises -= held(op);
-      if (&op != run.ops.data() && (&op)[-1].overlaps_next && inputs_.policy.passes_in_pairs) {
+      if (&op != run.ops.data() && passes_beside((&op)[-1])) {
         rises += held((&op)[-1]);
       }
     }
@@ -325,12 +413,20 @@ StepEstimate bound_layout(const Question& question, const ScheduleFamily& family
   bound.fullest = bound.memory;
   if (bound.memory > most_memory) return estimate_of(bound);
   const OpTimes times(question);
-  Seconds time(0), kernels(0);
-  for (const OpCost* cost :
-       {&whole.forward, &whole.backward_input, &whole.backward_weight, &whole.recompute}) {
-    time += times.of(*cost, 0);
+  OpTime ops;
+  Seconds kernels(0);
+  OpCost backward = whole.backward_input;  // weight gradients stand beside its tokens, too
+  backward += whole.backward_weight;
+  for (const OpCost* cost : {&whole.forward, &backward, &whole.recompute}) {
+    ops += times.of(*cost, 0);
     kernels += cost->time;
   }
+  // Weights come before a forward and before its backward, which frozen modules may not have.
+  const int gathers = global && whole.frozen + whole.frozen_experts == Bytes(0) ? 2 : 1;
+  for (int i = 0; i < gathers; ++i) {
+    ops += times.of_gathers(question.data_parallel, question.mesh, whole, 0);
+  }
+  Seconds time = question.schedule.passes_in_pairs ? ops.in_pair() : ops.alone();
   // An input gradient that no stage needs may be skipped, wherever stages begin.
   for (const StageCost& module : modules) {
     if (global && &module != &modules.front()) break;

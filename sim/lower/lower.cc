@@ -271,10 +271,8 @@ bool waits_inside(const LowerInputs& inputs, const Brevity& brevity) {
   return false;
 }
 
-/// The axes along which exchanges need not be written out: nothing else uses their links, and of
-/// each group one member is simulated.
-Brevity what_to_leave_out(const LowerInputs& inputs, bool& shares) {
-  Brevity brevity;
+/// Returns whether exchanges may be left out of the program.
+bool may_leave_out(const LowerInputs& inputs) {
   const bool any = std::any_of(inputs.stages.begin(), inputs.stages.end(), exchanges_inside);
   const auto& ranks = inputs.schedule.ranks;
   const bool waits_are_used = std::any_of(ranks.begin(), ranks.end(), [](const auto& sequences) {
@@ -282,9 +280,13 @@ Brevity what_to_leave_out(const LowerInputs& inputs, bool& shares) {
   });
   // When a rendezvous is known depends on the waits inside the ops before it.
   const bool announces = inputs.policy.queue.kind == QueuePolicy::Kind::Rendezvous;
-  if (!any || waits_are_used || announces) return brevity;
-  const Program links = lower_all(inputs, {.once = true});
-  shares = shares_links(links);
+  return any && !waits_are_used && !announces;
+}
+
+/// Returns the axes along which exchanges need not be written out: nothing else uses their links,
+/// and of each group one member is simulated. `links`: a program that has every exchange once.
+Brevity what_to_leave_out(const LowerInputs& inputs, const Program& links) {
+  Brevity brevity;
   brevity.inside.fill(true);
   for (const Collective& collective : links.collectives) {
     const bool own = !collective.shared || !inputs.contention;
@@ -310,15 +312,15 @@ Program lower(const LowerInputs& given) {
       if (rank.size() == 1) part_turns_at_backwards(rank.front());
     }
   }
-  bool shares = false;
-  Brevity brevity = what_to_leave_out(inputs, shares);
+  const bool brief = may_leave_out(inputs);
+  Program links;
+  if (brief || !inputs.contention) links = lower_all(inputs, {.once = true});
+  Brevity brevity = brief ? what_to_leave_out(inputs, links) : Brevity{};
   // If equal ranks do not do the same, it is unknown which of them meet.
-  if (!inputs.contention) {
-    brevity.alone = !lower_all(inputs, {.once = true}).folding_problem.empty();
-  }
+  if (!inputs.contention) brevity.alone = !links.folding_problem.empty();
   Program program = lower_all(inputs, brevity);
   if (inputs.contention) return program;
-  program.ignores_contention = shares || shares_links(program);
+  program.ignores_contention = (brief && shares_links(links)) || shares_links(program);
   for (Wire& wire : program.wires) wire.shared = false;
   for (Collective& collective : program.collectives) collective.shared = false;
   return program;

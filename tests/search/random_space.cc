@@ -28,6 +28,7 @@ Json model(Random& random) {
   model["experts"] = 4;
   model["experts_per_token"] = 2;
   model["expert_ffn_hidden_size"] = 64 * heads;
+  model["shared_experts"] = random.integer(0, 1);
   return model;
 }
 
@@ -301,7 +302,9 @@ std::vector<Json> options_of(const Json& space, const Values& values) {
     vary("/parallel/overlap_weights", asked("overlap_weights", Json{true}));
   }
   if (values.expert > 1) {
-    vary("/parallel/expert_overlap", asked("expert_overlap", Json{"none", "micro_batches"}));
+    const bool shares = space["model"].value("shared_experts", 0) > 0;
+    const Json usual = {shares ? "shared_experts" : "none", "micro_batches"};
+    vary("/parallel/expert_overlap", asked("expert_overlap", usual));
   }
   if (search.contains("offload")) vary("/training/offload", search["offload"]);
   return all;
