@@ -69,7 +69,10 @@ TEST_CASE("every fitted number that a shipped table names is varied, or told why
   std::vector<MeasurementFile> files = {read_measurements(published_path("primus"))};
   const std::vector<FittedParameter> found = fitted_parameters(files);
   REQUIRE(found.size() == 1);
-  const ParameterFit fit = refit(found.front(), files, 2, 1);
+  const std::vector<SpeedRow> rows = speed_rows(files, found, 1);
+  INFO("rows of other frameworks are left alone");
+  CHECK(speed_rows(files, {{"transformers", "backward_issue", {}}}, 1).empty());
+  const ParameterFit fit = refit(found.front(), rows, 2, 1);
   CHECK(fit.problem == "");
   CHECK(fit.rows == 2);
   CHECK(fit.value != "");
@@ -77,6 +80,18 @@ TEST_CASE("every fitted number that a shipped table names is varied, or told why
   INFO("its errors are a percent or two: the best factor is near one");
   CHECK(fit.best == doctest::Approx(1).epsilon(0.1));
   CHECK(fit_markdown({fit}, "me").find("primus: product_speed") != std::string::npos);
+  const JsonValue json =
+      parse_json(fit_json({fit, {.parameter = fit.parameter, .problem = "no"}}), "fits.json");
+  CHECK(json.find("format")->text == "interlock-fit/1");
+  const std::vector<JsonValue>& both = json.find("parameters")->items;
+  REQUIRE(both.size() == 2);
+  CHECK(both[0].find("entry")->text == "primus");
+  CHECK(both[0].find("best_factor")->number == doctest::Approx(fit.best));
+  CHECK(both[0].find("error")->number == doctest::Approx(fit.error_now));
+  INFO("one source: none can be left out");
+  CHECK(both[0].find("source_left_out")->kind == JsonValue::Kind::Null);
+  CHECK(both[1].find("problem")->text == "no");
+  CHECK(both[1].find("value") == nullptr);
 }
 
 }  // namespace
