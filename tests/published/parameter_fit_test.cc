@@ -8,6 +8,8 @@
 #include <cmath>
 
 #include "base/json/json.h"
+#include "validate/published/accuracy_report.h"
+#include "validate/published/predict_rows.h"
 
 namespace interlock::parameter_fit_test {
 namespace {
@@ -63,6 +65,29 @@ TEST_CASE("the tables name fitted keys of frameworks and devices, with the rows 
   for (const FittedParameter& one : found) {
     CHECK(one.rests_on == std::vector<std::string>{"lab: 2 rows"});
   }
+}
+
+TEST_CASE("a number of several devices is varied from what each of them has") {
+  const auto error = [](const std::string& cluster) {
+    const JsonValue file = parse_json(R"({"kind": "measurements", "source": {"paper": "we"},
+      "tables": [{"name": "t", "scenario": {"model": "gpt2-xl", "cluster": ")" +
+                                          cluster + R"(",
+          "training": {"strategy": "global", "global_batch_size": 4, "steps": 1}},
+        "columns": ["id", "measured.step_time_s"], "rows": [["a", 1], ["b", 1]],
+        "fitted": [{"parameters": "A100: efficiency.gemm.compute", "rows": ["a"]}]}]})",
+                                      "lab.json");
+    const std::vector<MeasurementFile> files = {read_measurements(file, "lab")};
+    const std::vector<FittedParameter> found = fitted_parameters(files);
+    const std::vector<SpeedRow> rows = speed_rows(files, found, 1);
+    REQUIRE(rows.size() == 2);
+    const std::optional<double> plain = predicted_value(
+        Measurand::StepTime, *rows[0].row, predict_rows({rows[0].row}, 1)[0].values, nullptr);
+    const ParameterFit fit = refit(found.front(), rows, 2, 1);
+    INFO("at once its number, a row is predicted as it stands");
+    CHECK(fit.error_now == doctest::Approx(std::abs(*plain - 1)).epsilon(1e-9));
+    return fit.error_now;
+  };
+  CHECK(error("dgx-a100-80g") != error("pcie-a100-80g"));
 }
 
 TEST_CASE("every fitted number that a shipped table names is varied, or told why not") {

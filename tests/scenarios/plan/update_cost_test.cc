@@ -22,7 +22,7 @@ ScenarioResult run(int devices, const Overrides& more) {
   return run_scenario(loaded(all), false);
 }
 
-/// What `framework` adds to a step.
+/// Returns what `framework` adds to a step.
 double added(int devices, const std::string& framework, const std::string& setting) {
   const auto step = [&](const std::string& of) {
     return run(devices, {setting, "training.framework=" + of})
