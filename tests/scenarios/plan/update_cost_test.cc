@@ -1,4 +1,4 @@
-// What a framework moves at an update beside the optimiser, against parameters and ZeRO's shares.
+// Bytes that a framework moves at an update beside the optimiser, against parameters and ZeRO's shares.
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/simulate/run_scenario.h"
 #include "tests/scenarios/documents.h"
