@@ -49,6 +49,9 @@ struct Framework {
   GradientReduction gradient_reduction = GradientReduction::Step;
   /// Passes over the weights' gradients that adding a micro-batch's to those before it takes.
   double gradient_passes = 0;
+  /// Beside the optimiser's own kernel, at each update: passes over the gradients that a device
+  /// holds, and bytes of each parameter that it updates.
+  double gradient_sweeps = 0, update_bytes = 0;
   /// Sums of input gradients over tensor devices run beside the weight gradients of the layer that
   /// they come from.
   bool overlaps_sums = false;

@@ -160,14 +160,18 @@ bool validate_published(const PublishedOptions& options) {
 
 void validate_fit(const FitOptions& options) {
   if (!options.markdown.empty()) check_output("--markdown", options.markdown);
+  check_json(options.json);
   const std::vector<MeasurementFile> files = read_all(paths_of({}));
   const int jobs = jobs_of(options.jobs);
+  const std::vector<FittedParameter> parameters = chosen(options, files);
+  const std::vector<SpeedRow> rows = speed_rows(files, parameters, jobs);
   std::vector<ParameterFit> fits;
-  for (const FittedParameter& parameter : chosen(options, files)) {
+  for (const FittedParameter& parameter : parameters) {
     if (!options.quiet) tell(name_of(parameter) + " ...");
-    fits.push_back(refit(parameter, files, static_cast<std::size_t>(options.rows), jobs));
+    fits.push_back(refit(parameter, rows, static_cast<std::size_t>(options.rows), jobs));
   }
-  if (!options.quiet) {
+  write_json(options.json, fit_json(fits), options.quiet);
+  if (!options.quiet && options.json != "-") {
     print(lay_out(fit_grid(fits), terminal_style()) + "\n" + fit_note() + "\n");
   }
   if (options.markdown.empty()) return;

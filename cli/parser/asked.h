@@ -80,7 +80,7 @@ struct PublishedOptions {
 /// Options of validate fit.
 struct FitOptions {
   std::vector<std::string> parameters;  // "ENTRY: KEY"; none: all
-  std::string markdown;                 // where to write; empty: not at all
+  std::string json, markdown;           // where to write; empty: not at all; json "-": stdout
   bool quiet = false;
   int rows = 120, jobs = 0;  // of a parameter at most; processes; 0: as many as processors
   std::string command_line;  // as it was typed

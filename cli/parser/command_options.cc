@@ -258,6 +258,7 @@ void add_fit(Command& command, FitOptions& options) {
               "one of them, \"megatron-lm: kernel_issue\"; may be repeated; default: all", "NAME");
   command.add("--rows", &options.rows, "rows of a parameter, spread over all that it prices", "N",
               {.shows_default = true, .least = 1, .most = 1'000'000});
+  add_json(command, options.json, "write the fits as JSON; - for standard output");
   command.add("--markdown", &options.markdown, "the table, origins and rows", "FILE.md");
   command.add("--jobs", &options.jobs, "processes; default: as many as processors", "N",
               {.least = 1, .most = 1024});

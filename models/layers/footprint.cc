@@ -119,16 +119,17 @@ Bytes sent_weights(const WeightCount& weights, const OptimizerRule& rule, Precis
 }
 
 std::vector<Work> update_work(const WeightCount& weights, const OptimizerRule& rule,
-                              Precision precision, bool fp32_gradients) {
+                              Precision precision, const Framework& framework) {
   if (weights.all == 0) return {};
-  const Footprint held = footprint(weights, rule, precision, fp32_gradients);
+  const Footprint held = footprint(weights, rule, precision, framework.fp32_gradients);
+  const Bytes beside(static_cast<double>(weights.all) * framework.update_bytes);
   // With masters the working weights are written only: the step reads their master instead.
   const double weight_passes = keeps_masters(rule, precision) ? 1 : 2;
   const double gradient_passes = rule.kind == Optimizer::Adafactor ? 3 : 1;
   // The arithmetic is a few operations a parameter, hidden by the traffic; it is no model flop.
   return {{.op_class = OpClass::Optimizer,
-           .bytes =
-               held.weights * weight_passes + held.gradients * gradient_passes + held.optimizer * 2,
+           .bytes = held.weights * weight_passes + held.gradients * gradient_passes +
+                    held.optimizer * 2 + beside,
            .variant = variant_of(rule.kind)}};
 }
 

@@ -14,6 +14,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/framework.h"
 #include "base/work.h"
 
 namespace interlock {
@@ -92,9 +93,9 @@ Bytes sent_weights(const WeightCount& weights, const OptimizerRule& rule, Precis
 
 /// One optimiser step: every state is read and written once. Adafactor reads gradients three times:
 /// for its statistics, for the size of the update, and for the update (arXiv 1804.04235,
-/// algorithm 4).
+/// algorithm 4). Beside it, the bytes of each parameter that `framework` moves.
 std::vector<Work> update_work(const WeightCount& weights, const OptimizerRule& rule,
-                              Precision precision, bool fp32_gradients = false);
+                              Precision precision, const Framework& framework = {});
 /// The products by which Muon makes an update of each hidden matrix orthogonal: five steps of
 /// Newton and Schulz, each of X Xt, of its square, and of a polynomial of both with X. Every device
 /// of a tensor group has gathered the whole matrix; that gathering is not counted.

@@ -292,8 +292,8 @@ void attach_later_layers(const HeadSpec& spec, const BuildOptions& options,
     add_copy(head, modules[last], workspace);
     head.memory += workspace;
     if (spec.trainable) {
-      head.update = update_work(head.parameters, options.optimizer, options.precision,
-                                options.framework.fp32_gradients);
+      head.update =
+          update_work(head.parameters, options.optimizer, options.precision, options.framework);
     }
     modules[i].head = head;
   }

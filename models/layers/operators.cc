@@ -40,8 +40,8 @@ void append(std::vector<Work>& works, const Work& work, OpRole role,
 
 /// The update of the module's own parameters.
 std::vector<Work> update_of(const Module& module, const BuildOptions& options) {
-  std::vector<Work> works = update_work(weights_of(module), options.optimizer, options.precision,
-                                        options.framework.fp32_gradients);
+  std::vector<Work> works =
+      update_work(weights_of(module), options.optimizer, options.precision, options.framework);
   if (options.optimizer.kind != Optimizer::Muon) return works;
   const double element = element_bytes(options.precision);
   for (const Work& work : orthogonal_work(module.matrices, element)) works.push_back(work);

@@ -290,6 +290,14 @@ std::vector<ContractKey> exchange_keys() {
        "Passes over the weights' gradients that adding a micro-batch's (or a slice's) to those "
        "before it takes: 3 where a kernel of its own reads both and writes the sum, 0 where the "
        "product itself adds."},
+      {"gradient_sweeps", number(0, 100), "0",
+       "Passes over the gradients that a device holds, at each update and beside the optimiser's "
+       "own reading: 1 to set them to zero, 2 to divide them by the number of devices that sum "
+       "them, 1 to look for what is no number."},
+      {"update_bytes", number(0, 1000), "0",
+       "Bytes that an update moves for each parameter that a device updates, beside those of the "
+       "optimiser: casts of gradients, unscaling, their norm, clipping, masters read again to be "
+       "cast."},
       {"overlaps_sums", boolean(), "false",
        "Sums of input gradients over tensor devices run beside the weight gradients of their "
        "layer."},

@@ -53,6 +53,8 @@ Framework read_framework(const JsonNode& node, Diagnostics& diagnostics) {
   }
   framework.softmax_traffic = section.number("softmax_traffic");
   framework.gradient_passes = section.number("gradient_passes");
+  framework.gradient_sweeps = section.number("gradient_sweeps");
+  framework.update_bytes = section.number("update_bytes");
   if (const auto rate = section.get("message_copies")) {
     framework.message_copies = bandwidth_at(*rate, diagnostics);
   }

@@ -12,6 +12,7 @@ namespace {
 OpCost update(const StageCost& stage) {
   OpCost cost = stage.update;
   cost += stage.head_update;
+  cost += {.time = stage.sweeps};
   cost.flops = cost.counted = Flops(0);
   return cost;
 }

@@ -44,6 +44,7 @@ void slow_down(StageCost& stage, double slowdown) {
     slow_down(*cost, slowdown);
   }
   stage.gradient_addition = stage.gradient_addition * slowdown;
+  stage.sweeps = stage.sweeps * slowdown;
 }
 
 }  // namespace

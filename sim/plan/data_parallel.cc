@@ -31,6 +31,9 @@ void apply_zero(const DataParallel& policy, const Mesh& mesh, int backwards, Sta
   stage.adds_up_whole_gradients = policy.zero_stage < 2 || (once && backwards > 1);
   if (!stage.adds_up_whole_gradients) {
     state.gradients = own_part(mesh, state.gradients, experts.gradients);
+    if (stage.whole_gradients > Bytes(0)) {
+      stage.sweeps *= state.gradients / stage.whole_gradients;
+    }
   }
   if (policy.zero_stage >= 3) {
     state.weights = own_part(mesh, state.weights, experts.weights);

@@ -109,6 +109,14 @@ Seconds addition_time(Bytes tensor, const PriceInputs& inputs) {
   return time_of(addition, inputs.device, inputs.precision);
 }
 
+/// Returns the time of the passes over `gradients` at an update.
+Seconds sweep_time(Bytes gradients, const PriceInputs& inputs) {
+  const double passes = inputs.framework.gradient_sweeps;
+  if (passes == 0 || gradients <= Bytes(0)) return Seconds(0);
+  const Work sweep{.op_class = OpClass::Optimizer, .bytes = passes * gradients};
+  return time_of(sweep, inputs.device, inputs.precision);
+}
+
 /// Adds the weights of `module` that are not trained.
 void add_frozen(const Module& module, const PriceInputs& inputs, StageCost& cost) {
   const auto bytes = [&](const WeightCount& weights) {
@@ -123,6 +131,7 @@ void add_frozen(const Module& module, const PriceInputs& inputs, StageCost& cost
   cost.tied_state = {.weights = cost.frozen_tied};
   cost.more_sent_tied = Bytes(0);
   cost.tied_update = {};
+  cost.tied_sweeps = Seconds(0);
 }
 
 StageCost price_module(const Module& module, const PriceInputs& inputs) {
@@ -152,9 +161,10 @@ StageCost price_module(const Module& module, const PriceInputs& inputs) {
   cost.state = footprint_of(weights_of(module), inputs);
   cost.expert_state = footprint_of(expert_weights_of(module), inputs);
   cost.tied_state = footprint_of(tied, inputs);
-  cost.tied_update = price_update(
-      update_work(tied, inputs.optimizer, inputs.precision, inputs.framework.fp32_gradients),
-      inputs);
+  cost.tied_update =
+      price_update(update_work(tied, inputs.optimizer, inputs.precision, inputs.framework), inputs);
+  cost.sweeps = sweep_time(cost.state.gradients, inputs);
+  cost.tied_sweeps = sweep_time(cost.tied_state.gradients, inputs);
   cost.more_sent = more_sent(weights_of(module), inputs);
   cost.more_sent_experts = more_sent(expert_weights_of(module), inputs);
   cost.more_sent_tied = more_sent(tied, inputs);
@@ -171,6 +181,7 @@ void append(StageCost& stage, const StageCost& module) {
   stage.backward_weight += module.backward_weight;
   stage.recompute += module.recompute;
   stage.update += module.update;
+  stage.sweeps += module.sweeps;
   const Bytes carried = std::max(stage.carried, module.carried);
   stage.stash += module.stash + carried - stage.carried;
   stage.carried = carried;
@@ -194,6 +205,7 @@ void append_tied(StageCost& stage, const StageCost& module, int first_module) {
   stage.more_sent += module.more_sent_tied;
   stage.frozen += module.frozen_tied;
   stage.update += module.tied_update;
+  stage.sweeps += module.tied_sweeps;
 }
 
 /// Returns the cost of a module that only goes forward.
@@ -343,8 +355,8 @@ std::vector<TimeSums> time_sums(const std::vector<StageCost>& modules, int updat
   std::vector<TimeSums> sums(1);
   for (const StageCost& module : modules) {
     TimeSums next = sums.back();
-    next.once +=
-        module.forward.whole() + module.backward_weight.whole() + module.update.time / update_every;
+    next.once += module.forward.whole() + module.backward_weight.whole() +
+                 (module.update.time + module.sweeps) / update_every;
     next.each_traversal += module.backward_input.whole() + module.recompute.whole();
     next.weight += module.backward_weight.whole();
     sums.push_back(next);

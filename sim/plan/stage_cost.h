@@ -68,6 +68,8 @@ struct StageCost {
   int tied_to = 0;       // number of a module that shares weights with this one
   Footprint tied_state;  // of these weights, held where that module is not
   OpCost tied_update;
+  // Beside an update, over the gradients that are held: not divided as the optimiser's states are.
+  Seconds sweeps, tied_sweeps;
   Bytes readout;                         // weights of the head, sent where heads are stale copies
   Bytes whole_weights, whole_gradients;  // before states are divided, see DataParallel
   // Weights go to other devices in another format: bytes beyond `state`, and those of experts.

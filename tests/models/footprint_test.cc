@@ -40,6 +40,13 @@ TEST_CASE("an update reads the gradient and reads and writes every state once") 
   CHECK(adam[0].flops.value() == 0);
 }
 
+TEST_CASE("what a framework moves beside an optimiser counts for each parameter") {
+  Framework framework;
+  framework.update_bytes = 32;
+  CHECK(update_work(10, Optimizer::Adam, Precision::Bf16, framework)[0].bytes.value() ==
+        10 * (28 + 32));
+}
+
 /// A matrix of 4096 x 1024 weights, and 1024 others.
 WeightCount some_weights() {
   const std::vector<WeightMatrix> matrices = {

@@ -8,6 +8,8 @@
 #include <cmath>
 
 #include "base/json/json.h"
+#include "validate/published/accuracy_report.h"
+#include "validate/published/predict_rows.h"
 
 namespace interlock::parameter_fit_test {
 namespace {
@@ -65,11 +67,37 @@ TEST_CASE("the tables name fitted keys of frameworks and devices, with the rows 
   }
 }
 
+TEST_CASE("a number of several devices is varied from what each of them has") {
+  const auto error = [](const std::string& cluster) {
+    const JsonValue file = parse_json(R"({"kind": "measurements", "source": {"paper": "we"},
+      "tables": [{"name": "t", "scenario": {"model": "gpt2-xl", "cluster": ")" +
+                                          cluster + R"(",
+          "training": {"strategy": "global", "global_batch_size": 4, "steps": 1}},
+        "columns": ["id", "measured.step_time_s"], "rows": [["a", 1], ["b", 1]],
+        "fitted": [{"parameters": "A100: efficiency.gemm.compute", "rows": ["a"]}]}]})",
+                                      "lab.json");
+    const std::vector<MeasurementFile> files = {read_measurements(file, "lab")};
+    const std::vector<FittedParameter> found = fitted_parameters(files);
+    const std::vector<SpeedRow> rows = speed_rows(files, found, 1);
+    REQUIRE(rows.size() == 2);
+    const std::optional<double> plain = predicted_value(
+        Measurand::StepTime, *rows[0].row, predict_rows({rows[0].row}, 1)[0].values, nullptr);
+    const ParameterFit fit = refit(found.front(), rows, 2, 1);
+    INFO("at once its number, a row is predicted as it stands");
+    CHECK(fit.error_now == doctest::Approx(std::abs(*plain - 1)).epsilon(1e-9));
+    return fit.error_now;
+  };
+  CHECK(error("dgx-a100-80g") != error("pcie-a100-80g"));
+}
+
 TEST_CASE("every fitted number that a shipped table names is varied, or told why not") {
   std::vector<MeasurementFile> files = {read_measurements(published_path("primus"))};
   const std::vector<FittedParameter> found = fitted_parameters(files);
   REQUIRE(found.size() == 1);
-  const ParameterFit fit = refit(found.front(), files, 2, 1);
+  const std::vector<SpeedRow> rows = speed_rows(files, found, 1);
+  INFO("rows of other frameworks are left alone");
+  CHECK(speed_rows(files, {{"transformers", "backward_issue", {}}}, 1).empty());
+  const ParameterFit fit = refit(found.front(), rows, 2, 1);
   CHECK(fit.problem == "");
   CHECK(fit.rows == 2);
   CHECK(fit.value != "");
@@ -77,6 +105,18 @@ TEST_CASE("every fitted number that a shipped table names is varied, or told why
   INFO("its errors are a percent or two: the best factor is near one");
   CHECK(fit.best == doctest::Approx(1).epsilon(0.1));
   CHECK(fit_markdown({fit}, "me").find("primus: product_speed") != std::string::npos);
+  const JsonValue json =
+      parse_json(fit_json({fit, {.parameter = fit.parameter, .problem = "no"}}), "fits.json");
+  CHECK(json.find("format")->text == "interlock-fit/1");
+  const std::vector<JsonValue>& both = json.find("parameters")->items;
+  REQUIRE(both.size() == 2);
+  CHECK(both[0].find("entry")->text == "primus");
+  CHECK(both[0].find("best_factor")->number == doctest::Approx(fit.best));
+  CHECK(both[0].find("error")->number == doctest::Approx(fit.error_now));
+  INFO("one source: none can be left out");
+  CHECK(both[0].find("source_left_out")->kind == JsonValue::Kind::Null);
+  CHECK(both[1].find("problem")->text == "no");
+  CHECK(both[1].find("value") == nullptr);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
@@ -122,13 +123,10 @@ struct Numbered {
   std::string origin;
 };
 
-std::optional<Numbered> numbered(const FittedParameter& parameter) {
-  Numbered found;
-  if (is_framework(parameter.entry)) {
-    found.document = read_entry(kFrameworks, parameter.entry);
-  } else {
-    found.document = read_entry(kDevices, devices_of(parameter.entry).begin()->second);
-  }
+/// The number of `parameter` in the file of a framework, or of a device, named `file`.
+std::optional<Numbered> numbered(const FittedParameter& parameter, const char* folder,
+                                 const std::string& file) {
+  Numbered found{read_entry(folder, file), {}, {}};
   const JsonValue* value = value_at(found.document, parameter.key);
   if (value == nullptr) return std::nullopt;
   found.value = *value;
@@ -137,6 +135,20 @@ std::optional<Numbered> numbered(const FittedParameter& parameter) {
     if (holds_text(origin)) found.origin = origin->text;
   }
   return found;
+}
+
+/// The numbers of `parameter` by device, each its own; of a framework one, by an empty name.
+std::map<std::string, Numbered> numbers_of(const FittedParameter& parameter) {
+  std::map<std::string, Numbered> numbers;
+  const auto add = [&](const std::string& device, const char* folder, const std::string& file) {
+    if (auto number = numbered(parameter, folder, file)) numbers[device] = *number;
+  };
+  if (is_framework(parameter.entry)) {
+    add("", kFrameworks, parameter.entry);
+  } else {
+    for (const auto& [device, file] : devices_of(parameter.entry)) add(device, kDevices, file);
+  }
+  return numbers;
 }
 
 /// Returns `row` with the parameter `factor` times as large; nothing if it does not price the row.
@@ -186,44 +198,21 @@ std::string model_of(const JsonValue& document) {
   return words;
 }
 
-/// A row that a parameter may price.
-struct Candidate {
-  const MeasuredRow* row = nullptr;
-  std::string source;
-};
-
-/// The rows that tell a speed, in the order of files.
-std::vector<Candidate> speed_rows(const std::vector<MeasurementFile>& files) {
-  std::vector<Candidate> rows;
-  for (const MeasurementFile& file : files) {
-    for (const MeasuredTable& table : file.tables) {
-      for (const MeasuredRow& row : table.rows) {
-        if (speed_of(row) && row.candidates.empty()) rows.push_back({&row, file.name});
-      }
-    }
-  }
-  return rows;
+const JsonValue* framework_of(const MeasuredRow& row) {
+  const JsonValue* name = value_at(row.document, "training.framework");
+  return holds_text(name) ? name : nullptr;
 }
 
-/// The rows of `entry`, and the device of each: those of a framework name it, those of a device run
-/// on it.
-std::vector<std::pair<Candidate, std::string>> priced_rows(
-    const FittedParameter& parameter, const std::vector<MeasurementFile>& files, int jobs) {
+/// The rows of `parameter`: those of a framework name it, those of a device run on it.
+std::vector<SpeedRow> priced_rows(const FittedParameter& parameter,
+                                  const std::vector<SpeedRow>& rows) {
   const bool framework = is_framework(parameter.entry);
-  std::vector<Candidate> rows = speed_rows(files);
-  std::erase_if(rows, [&](const Candidate& candidate) {
-    const JsonValue* name = value_at(candidate.row->document, "training.framework");
-    return framework && !(holds_text(name) && name->text == parameter.entry);
-  });
-  std::vector<const MeasuredRow*> asked;
-  for (const Candidate& candidate : rows) asked.push_back(candidate.row);
-  const std::vector<RowPrediction> predictions = predict_rows(asked, jobs);
   const std::string label = label_of(parameter.entry);
-  std::vector<std::pair<Candidate, std::string>> priced;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const std::string& device = predictions[i].setup.device;
-    const bool of_device = framework || label_of(device).starts_with(label);
-    if (predictions[i].problem.empty() && of_device) priced.emplace_back(rows[i], device);
+  std::vector<SpeedRow> priced;
+  for (const SpeedRow& one : rows) {
+    const JsonValue* name = framework_of(*one.row);
+    const bool named = name != nullptr && name->text == parameter.entry;
+    if (framework ? named : label_of(one.device).starts_with(label)) priced.push_back(one);
   }
   return priced;
 }
@@ -238,15 +227,15 @@ std::vector<Item> thinned(const std::vector<Item>& items, std::size_t most) {
 }
 
 /// The errors of rows whose predictions at all factors follow each other.
-std::vector<VariedRow> varied_rows(const std::vector<std::pair<Candidate, std::string>>& priced,
+std::vector<VariedRow> varied_rows(const std::vector<SpeedRow>& priced,
                                    const std::vector<RowPrediction>& predictions) {
   const std::size_t factors = varied_factors().size();
   CHECK(predictions.size() == priced.size() * factors, "a prediction for each factor");
   std::vector<VariedRow> rows;
   for (std::size_t i = 0; i < priced.size(); ++i) {
-    const MeasuredRow& row = *priced[i].first.row;
+    const MeasuredRow& row = *priced[i].row;
     const Measurand what = *speed_of(row);
-    VariedRow varied_row{priced[i].first.source, model_of(row.document), priced[i].second, {}};
+    VariedRow varied_row{priced[i].source, model_of(row.document), priced[i].device, {}};
     for (std::size_t f = 0; f < factors; ++f) {
       const auto value = predicted_value(what, row, predictions[i * factors + f].values, nullptr);
       varied_row.errors.push_back(value ? std::log(*value / row.measured.at(what)) : kRefused);
@@ -359,21 +348,57 @@ ParameterFit fit_rows(const std::vector<VariedRow>& rows) {
   return fit;
 }
 
-ParameterFit refit(const FittedParameter& parameter, const std::vector<MeasurementFile>& files,
+std::vector<SpeedRow> speed_rows(const std::vector<MeasurementFile>& files,
+                                 const std::vector<FittedParameter>& parameters, int jobs) {
+  std::set<std::string> frameworks;
+  bool devices = false;
+  for (const FittedParameter& parameter : parameters) {
+    devices = devices || !is_framework(parameter.entry);
+    frameworks.insert(parameter.entry);
+  }
+  std::vector<SpeedRow> rows;
+  for (const MeasurementFile& file : files) {
+    for (const MeasuredTable& table : file.tables) {
+      for (const MeasuredRow& row : table.rows) {
+        const JsonValue* name = framework_of(row);
+        const bool asked = devices || (name != nullptr && frameworks.contains(name->text));
+        if (asked && speed_of(row) && row.candidates.empty()) rows.push_back({&row, file.name, ""});
+      }
+    }
+  }
+  std::vector<const MeasuredRow*> pointers;
+  for (const SpeedRow& one : rows) pointers.push_back(one.row);
+  const std::vector<RowPrediction> predictions = predict_rows(pointers, jobs);
+  std::vector<SpeedRow> predicted;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!predictions[i].problem.empty()) continue;
+    predicted.push_back(rows[i]);
+    predicted.back().device = predictions[i].setup.device;
+  }
+  return predicted;
+}
+
+ParameterFit refit(const FittedParameter& parameter, const std::vector<SpeedRow>& rows_of_all,
                    std::size_t most, int jobs) {
-  const std::optional<Numbered> number = numbered(parameter);
-  if (!number) return {.parameter = parameter, .problem = "its file has no such key any more"};
+  const std::map<std::string, Numbered> numbers = numbers_of(parameter);
+  if (numbers.empty())
+    return {.parameter = parameter, .problem = "no file has such a key any more"};
   std::map<std::string, std::string> devices;
   if (!is_framework(parameter.entry)) devices = devices_of(parameter.entry);
-  auto priced = thinned(priced_rows(parameter, files, jobs), most);
-  const auto row_at = [&](const std::pair<Candidate, std::string>& one, double factor) {
-    const auto file = devices.find(one.second);
-    return varied(*one.first.row, parameter, *number, file == devices.end() ? "" : file->second,
+  std::vector<SpeedRow> priced = thinned(priced_rows(parameter, rows_of_all), most);
+  const auto number_of = [&](const SpeedRow& one) {
+    return numbers.find(devices.empty() ? std::string() : one.device);
+  };
+  const auto row_at = [&](const SpeedRow& one, double factor) -> std::optional<MeasuredRow> {
+    const auto number = number_of(one);
+    if (number == numbers.end()) return std::nullopt;
+    const auto file = devices.find(one.device);
+    return varied(*one.row, parameter, number->second, file == devices.end() ? "" : file->second,
                   factor);
   };
-  std::erase_if(priced, [&](const auto& one) { return !row_at(one, 1); });
+  std::erase_if(priced, [&](const SpeedRow& one) { return !row_at(one, 1); });
   std::vector<MeasuredRow> asked;
-  for (const auto& one : priced) {
+  for (const SpeedRow& one : priced) {
     for (const double factor : varied_factors()) asked.push_back(*row_at(one, factor));
   }
   std::vector<const MeasuredRow*> pointers;
@@ -382,8 +407,9 @@ ParameterFit refit(const FittedParameter& parameter, const std::vector<Measureme
   if (rows.empty()) return {.parameter = parameter, .problem = "no row that it prices alone"};
   ParameterFit fit = fit_rows(rows);
   fit.parameter = parameter;
-  fit.value = holds_text(&number->value) ? number->value.text : format_number(number->value.number);
-  fit.origin = number->origin;
+  const Numbered& number = number_of(priced.front())->second;
+  fit.value = holds_text(&number.value) ? number.value.text : format_number(number.value.number);
+  fit.origin = number.origin;
   return fit;
 }
 
@@ -431,6 +457,34 @@ std::string fit_note() {
          "logarithms over all rows, all other numbers as they are. Left out: the errors of a "
          "source, a model or a device when the factor is fitted on all others, over all of them in "
          "turn, how many in brackets.";
+}
+
+std::string fit_json(const std::vector<ParameterFit>& fits) {
+  using Json = nlohmann::ordered_json;
+  const auto left = [](const LeftOut& one) {
+    return one.groups == 0 ? Json(nullptr) : Json{{"groups", one.groups}, {"error", one.error}};
+  };
+  Json list = Json::array();
+  for (const ParameterFit& fit : fits) {
+    Json json{{"entry", fit.parameter.entry},
+              {"key", fit.parameter.key},
+              {"rests_on", fit.parameter.rests_on}};
+    if (!fit.problem.empty()) {
+      json["problem"] = fit.problem;
+    } else {
+      json.update({{"value", fit.value},
+                   {"origin", fit.origin},
+                   {"rows", fit.rows},
+                   {"error", fit.error_now},
+                   {"best_factor", fit.best},
+                   {"best_error", fit.error_best},
+                   {"source_left_out", left(fit.source)},
+                   {"model_left_out", left(fit.model)},
+                   {"device_left_out", left(fit.device)}});
+    }
+    list.push_back(std::move(json));
+  }
+  return Json{{"format", "interlock-fit/1"}, {"parameters", std::move(list)}}.dump(1) + "\n";
 }
 
 std::string fit_markdown(const std::vector<ParameterFit>& fits, const std::string& command) {

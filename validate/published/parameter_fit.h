@@ -52,14 +52,27 @@ const std::vector<double>& varied_factors();
 /// linear interpolation. Fills all but the texts.
 ParameterFit fit_rows(const std::vector<VariedRow>& rows);
 
-/// Varies `parameter` over at most `most` rows that it prices, by `jobs` processes.
-ParameterFit refit(const FittedParameter& parameter, const std::vector<MeasurementFile>& files,
+/// A row that tells a speed, and the device that it runs on.
+struct SpeedRow {
+  const MeasuredRow* row = nullptr;
+  std::string source, device;
+};
+
+/// Returns the rows of `files` that tell a speed, are predicted, and may be priced by one of
+/// `parameters`; by `jobs` processes.
+std::vector<SpeedRow> speed_rows(const std::vector<MeasurementFile>& files,
+                                 const std::vector<FittedParameter>& parameters, int jobs);
+
+/// Varies `parameter` over at most `most` of the `rows` that it prices, by `jobs` processes.
+ParameterFit refit(const FittedParameter& parameter, const std::vector<SpeedRow>& rows,
                    std::size_t most, int jobs);
 
 /// A line for each.
 Grid fit_grid(const std::vector<ParameterFit>& fits);
 /// Returns what the columns mean.
 std::string fit_note();
+/// The fits as a document of the format `interlock-fit/1`; errors and factors as shares.
+std::string fit_json(const std::vector<ParameterFit>& fits);
 /// A page: the table, and below it the origin of each number and the rows that it rests on.
 std::string fit_markdown(const std::vector<ParameterFit>& fits, const std::string& command);
 
