@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hardware/networks/network_size.h"
 #include "scenarios/contract/contract_parts.h"
+#include "scenarios/contract/limits.h"
 
 namespace interlock::contract {
 namespace {
 
-constexpr double kMost = 1e9, kMostCost = 1e18, kMostReserve = 0.9;
+constexpr double kMost = 1e9, kMostCost = 1e18;
 
 /// Returns the type of an object from paths of keys to the values that each takes.
 ContractType swept(double least) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.h"
 #include "scenarios/contract/contract.h"
+#include "scenarios/contract/limits.h"
 #include "scenarios/load/loader.h"
 #include "scenarios/search/search_request.h"
 
@@ -44,7 +45,14 @@ std::vector<JsonValue> values_of(Section& section, const char* key) {
 
 /// Reads a share of each device, or a size.
 MemoryReserve read_reserve(const JsonNode& node, Diagnostics& diagnostics) {
-  if (node.value->kind == JsonValue::Kind::Number) return {.share = node.value->number};
+  if (node.value->kind == JsonValue::Kind::Number) {
+    const double share = node.value->number;
+    if (share >= 0 && share <= kMostReserve) return {.share = share};
+    report(diagnostics, node,
+           "out of range; expected a share of the device from 0 to " + format_number(kMostReserve) +
+               ", or a size such as \"6 GiB\", got " + described(*node.value));
+    return {};
+  }
   return {.process = read_bytes(node, diagnostics).value_or(Bytes(0))};
 }
 

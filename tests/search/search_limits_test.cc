@@ -185,6 +185,10 @@ TEST_CASE("no plan is beyond a limit") {
         doctest::Approx(capacity - 10e9));
   CHECK(refusal({"search.limits.reserve=10 GB", "search.limits.memory=20 GB"})
             .find("expected one of both") != std::string::npos);
+  for (const std::string share : {"-1", "2"}) {
+    CHECK(refusal({"search.limits.reserve=" + share}).find("a share of the device from 0 to 0.9") !=
+          std::string::npos);
+  }
   CHECK(searched({"search.limits.memory=3 GB"}).memory_limit == Bytes(3e9));
   const SearchResult tight =
       searched({"search.limits.memory=" + std::to_string(memory * 0.8) + " B"});

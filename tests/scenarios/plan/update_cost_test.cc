@@ -1,4 +1,4 @@
-// Bytes that a framework moves at an update beside the optimiser, against parameters and ZeRO's shares.
+// The cost of an update against closed forms: passes over gradients, and bytes of each parameter.
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/simulate/run_scenario.h"
 #include "tests/scenarios/documents.h"
