@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
-#include <thread>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -12,6 +11,7 @@
 #include "cli/parser/commands.h"
 #include "reports/terminal/layout.h"
 #include "reports/words/scale.h"
+#include "scenarios/sweep/worker_pool.h"
 #include "validate/published/accuracy_report.h"
 #include "validate/published/error_samples.h"
 #include "validate/published/parameter_fit.h"
@@ -60,11 +60,8 @@ std::string today() {
   return text;
 }
 
-/// As many processes as were asked for, or as there are processors.
-int jobs_of(int asked) {
-  const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  return asked > 0 ? asked : processors;
-}
+/// Returns as many processes as were asked for, or as there are processors.
+int jobs_of(int asked) { return asked > 0 ? asked : usable_processors(); }
 
 struct WrittenFile {
   const char* option;
