@@ -45,23 +45,15 @@ BuildOptions without_head(const BuildOptions& options) {
           .sharding = options.sharding};
 }
 
-std::function<ModelGraph(const TokenSlice&)> slicer(const Transformer& shape,
-                                                    const BuildOptions& options) {
-  return [shape, kept = without_head(options)](const TokenSlice& slice) {
-    Transformer part = shape;
-    part.stream.slice = slice;
-    for (BlockForm& form : part.forms) form.stream.slice = slice;
-    return build_transformer(part, kept);
-  };
-}
-
-std::function<ModelGraph(const Documents&)> packer(const Transformer& shape,
-                                                   const BuildOptions& options) {
-  return [shape, kept = without_head(options)](const Documents& documents) {
-    Transformer packed = shape;
-    packed.stream.documents = documents;
-    for (BlockForm& form : packed.forms) form.stream.documents = documents;
-    return build_transformer(packed, kept);
+/// Returns a function that builds `shape` with another value of `member` in all of its streams.
+template <class Member>
+auto builder_with(const Transformer& shape, const BuildOptions& options,
+                  Member ResidualStream::*member) {
+  return [shape, member, kept = without_head(options)](const auto& value) {
+    Transformer other = shape;
+    other.stream.*member = value;
+    for (BlockForm& form : other.forms) form.stream.*member = value;
+    return build_transformer(other, kept);
   };
 }
 
@@ -125,8 +117,10 @@ ModelGraph build_transformer(const Transformer& shape, const BuildOptions& optio
   if (shape.later_tokens > 0) append_later_tokens(shape, z, options, graph.modules.back());
   if (!stream.slice) {
     attach_heads(shape, options, graph.modules);
-    if (!stream.bidirectional && shape.encoder.empty()) graph.slice = slicer(shape, options);
-    if (packs(shape) && stream.documents.empty()) graph.packed = packer(shape, options);
+    if (!stream.bidirectional && shape.encoder.empty())
+      graph.slice = builder_with(shape, options, &ResidualStream::slice);
+    if (packs(shape) && stream.documents.empty())
+      graph.packed = builder_with(shape, options, &ResidualStream::documents);
   }
   return graph;
 }
