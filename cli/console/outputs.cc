@@ -46,7 +46,7 @@ void check_folder(const char* option, const std::string& folder) {
   check_output(option, folder);
 }
 
-/// The order of a step, with the messages that --messages asks for.
+/// Returns the order of a step, with the messages that --messages asks for.
 std::string order_csv(const CommandOptions& options, const ScenarioResult& result) {
   const std::string& named = options.csv_messages;
   if (named == "none") return schedule_csv(result, TextMessages::None);

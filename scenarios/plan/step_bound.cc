@@ -25,8 +25,9 @@ namespace {
 
 Bytes total(const Footprint& state) { return state.weights + state.gradients + state.optimizer; }
 
-/// Lower bounds of an op's time. An op lasts no shorter than its kernels with the exchanges for
-/// which they stand still, and no shorter than all its messages of one group, which go one by one.
+/// Bounds the time of an op from below. An op lasts no shorter than its kernels with the exchanges
+/// for which they stand still, and no shorter than all its messages of one group, which go one by
+/// one.
 ///
 /// Example: two layers' forward, 4 s around and 6 s of experts, ways of 1 s: standing 10 s, alone
 /// 14 s; in a pair with its like at least max(10 + 10, 4 + 4) s.
@@ -203,7 +204,7 @@ class PlanWork {
            inputs_.policy.kind->flushes;
   }
 
-  bool goes_back(const Op& op) const { return op.kind == OpKind::I || op.kind == OpKind::B; }
+  static bool goes_back(const Op& op) { return op.kind == OpKind::I || op.kind == OpKind::B; }
 
   /// Returns the messages that bring weights before `op`, or before what is computed again for it.
   OpTime gathers_of(const Op& op) const {

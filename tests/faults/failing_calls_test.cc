@@ -77,7 +77,7 @@ void check_sentence(const Outcome& run) {
   CHECK(run.err.find("bug") == std::string::npos);
 }
 
-/// The files under a folder with what is in them; folders have none.
+/// Returns the files under a folder with what is in them; folders have none.
 std::map<std::string, std::string> contents_of(const Folder& folder) {
   std::map<std::string, std::string> contents;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path())) {

@@ -123,7 +123,7 @@ struct Numbered {
   std::string origin;
 };
 
-/// The number of `parameter` in the file of a framework, or of a device, named `file`.
+/// Returns the number of `parameter` in the file of a framework, or of a device, named `file`.
 std::optional<Numbered> numbered(const FittedParameter& parameter, const char* folder,
                                  const std::string& file) {
   Numbered found{read_entry(folder, file), {}, {}};
@@ -137,7 +137,7 @@ std::optional<Numbered> numbered(const FittedParameter& parameter, const char* f
   return found;
 }
 
-/// The numbers of `parameter` by device, each its own; of a framework one, by an empty name.
+/// Returns the numbers of `parameter` by device, each its own; a framework's one by an empty name.
 std::map<std::string, Numbered> numbers_of(const FittedParameter& parameter) {
   std::map<std::string, Numbered> numbers;
   const auto add = [&](const std::string& device, const char* folder, const std::string& file) {
@@ -203,7 +203,7 @@ const JsonValue* framework_of(const MeasuredRow& row) {
   return holds_text(name) ? name : nullptr;
 }
 
-/// The rows of `parameter`: those of a framework name it, those of a device run on it.
+/// Returns the rows of `parameter`: those of a framework name it, those of a device run on it.
 std::vector<SpeedRow> priced_rows(const FittedParameter& parameter,
                                   const std::vector<SpeedRow>& rows) {
   const bool framework = is_framework(parameter.entry);

@@ -9,7 +9,7 @@
 // no more than the pattern does. Behind the last forward, weight halves wait for input halves.
 //
 // The moves need p + 2 micro-batches; of fewer, those that are missing are left out, as ZB-V does.
-// Of p + 4, all passes of six cells are in step; more micro-batches repeat those cells.
+// From p + 4 on, more micro-batches repeat the same six cells.
 // Source of the patterns: Qi et al., Pipeline Parallelism with Controllable Memory, arXiv
 // 2405.15362, and its authors' code (github.com/sail-sg/zero-bubble-pipeline-parallelism, commit
 // 39f2c18, zerobubble/scheduler/zbv_greedy.py). The one move into earlier cells is ours; it comes
