@@ -1,5 +1,4 @@
-// Engine: the one door through which the page asks. Here a server answers; another engine needs
-// nothing but `ask`.
+// Engine: the one door through which the page asks. Here a server answers.
 // SPDX-License-Identifier: Apache-2.0
 
 // Mistakes of the user's, as sentences.
@@ -69,7 +68,9 @@ function newestOnly(run, patience) {
       waiting = { question };
       const left = Math.max(0, patience - (performance.now() - under.since));
       const { control } = under;
-      setTimeout(() => { if (waiting && under && under.control === control) control.abort(); }, left);
+      setTimeout(() => {
+        if (waiting && under && under.control === control) control.abort();
+      }, left);
       return undefined;
     },
     cancel() {
