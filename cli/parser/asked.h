@@ -130,7 +130,8 @@ struct SearchOptions {
 struct StudioOptions {
   std::string scenario;  // a file, or "-"; empty: one to begin with
   std::vector<std::string> overrides;
-  int port = 0;  // 0: any that is free
+  int port = 0;     // 0: any that is free
+  std::string out;  // the page as a file; empty: it is served
   bool quiet = false;
 };
 

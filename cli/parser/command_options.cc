@@ -153,6 +153,8 @@ void add_studio(Command& command, StudioOptions& options) {
               "override a key: a dotted path, and JSON or text (training.steps=16)", "PATH=VALUE");
   command.add("--port", &options.port, "of 127.0.0.1; default: any that is free", "N",
               {.least = 1, .most = 65535});
+  command.add("--out", &options.out,
+              "write the page as one file that needs no server: its engine is inside", "FILE.html");
   add_quiet(command, options.quiet);
 }
 
