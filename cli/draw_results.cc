@@ -1,7 +1,9 @@
 // interlock report: still pictures of results, written earlier or simulated now.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <map>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -14,6 +16,7 @@
 #include "reports/report.h"
 #include "reports/result/value_json.h"
 #include "reports/sweeps/stored_results.h"
+#include "scenarios/contract/set_key.h"
 
 namespace interlock {
 namespace {
@@ -31,6 +34,39 @@ void check_figure(const std::string& whole) {
       (meant ? "did you mean " + in_quotes(*meant) + "?" : "expected " + join_choices(known)));
 }
 
+/// Returns the pixels of a width on paper: "3.3in", "84mm", "480".
+double pixels_of(const std::string& width) {
+  constexpr double kInch = 96, kLeast = 240, kMost = 4000;
+  static const std::map<std::string, double> units = {
+      {"", 1},           {"px", 1}, {"in", kInch}, {"cm", kInch / 2.54}, {"mm", kInch / 25.4},
+      {"pt", kInch / 72}};
+  double number = 0;
+  const char* const end = width.data() + width.size();
+  const auto [rest, failed] = std::from_chars(width.data(), end, number);
+  const auto unit = units.find(std::string(rest, end));
+  const double pixels = failed == std::errc{} && unit != units.end() ? number * unit->second : 0;
+  if (pixels >= kLeast && pixels <= kMost) return pixels;
+  throw Error("--width " + in_quotes(width) +
+              ": expected 240 to 4000 pixels, or as much in in, cm, mm or pt, such as 3.3in");
+}
+
+PictureStyle style_of(const ReportOptions& options) {
+  return {.title = options.title,
+          .width = options.width.empty() ? 0 : pixels_of(options.width),
+          .grey = options.grey};
+}
+
+/// Tables and pages have no picture of their own to be drawn in another way.
+void refuse_style(const ReportOptions& options) {
+  const char* const option = !options.title.empty()   ? "--title"
+                             : !options.width.empty() ? "--width"
+                             : options.grey           ? "--grey"
+                                                      : nullptr;
+  if (option == nullptr) return;
+  throw Error(std::string(option) + " is of pictures, and figure " + options.figure +
+              " is none; expected another figure, or no " + option);
+}
+
 bool is_scenario(const JsonValue& document) {
   return document.kind == JsonValue::Kind::Object && !document.find("format") &&
          document.find("model");
@@ -38,15 +74,18 @@ bool is_scenario(const JsonValue& document) {
 
 /// Reads the files; simulates scenarios among them, to the results that simulate would have
 /// written.
-std::vector<JsonValue> read_documents(const std::vector<std::string>& paths) {
+std::vector<JsonValue> read_documents(const ReportOptions& options) {
   std::vector<JsonValue> documents;
-  for (const std::string& path : paths) {
+  bool simulates = false;
+  for (const std::string& path : options.results) {
     if (is_database(path)) {
       for (JsonValue& result : stored_results(path)) documents.push_back(std::move(result));
       continue;
     }
     JsonValue document = read_json_file(path);
     if (is_scenario(document)) {
+      simulates = true;
+      apply_overrides(document, options.overrides);
       std::vector<ScenarioResult> results;
       for (const Question& scenario : load_questions(document)) {
         results.push_back(run_scenario(scenario, false));
@@ -54,6 +93,10 @@ std::vector<JsonValue> read_documents(const std::vector<std::string>& paths) {
       document = parse_json(result_json(results), path);
     }
     documents.push_back(std::move(document));
+  }
+  if (!simulates && !options.overrides.empty()) {
+    throw Error("--set " + options.overrides.front() +
+                ": these are results, which stay as they are; expected a scenario among the files");
   }
   return documents;
 }
@@ -78,12 +121,8 @@ ScenarioResult simulated_again(const ReadResult& result) {
   return again;
 }
 
-std::string timeline(const ResultFiles& files) {
-  if (files.results.empty()) {
-    throw Error(
-        "figure timeline draws results of interlock simulate --json, and these are curves "
-        "of interlock train; expected figure tradeoff");
-  }
+std::string timeline(const ResultFiles& files, const PictureStyle& style) {
+  check_results("timeline", files);
   if (files.results.size() > kMostPanels) {
     throw Error("figure timeline draws at most " + std::to_string(kMostPanels) +
                 " results, and there are " + std::to_string(files.results.size()) +
@@ -91,7 +130,7 @@ std::string timeline(const ResultFiles& files) {
   }
   std::vector<ScenarioResult> runs;
   for (const ReadResult& result : files.results) runs.push_back(simulated_again(result));
-  return svg_timelines(runs);
+  return svg_timelines(runs, style);
 }
 
 std::string summary_json(const ReportOptions& options, const ResultFiles& files) {
@@ -117,7 +156,7 @@ void write_page(const ReportOptions& options) {
     throw Error("--out " + options.out + ": a page is HTML; expected a name that ends with .html");
   }
   check_output("--out", options.out);
-  const ResultFiles files = read_result_files(read_documents(options.results));
+  const ResultFiles files = read_result_files(read_documents(options));
   if (files.results.empty()) {
     throw Error(
         "figure page shows results of interlock simulate --json or of interlock sweep, and these "
@@ -127,16 +166,20 @@ void write_page(const ReportOptions& options) {
   finish(options, files);
 }
 
-/// Markdown, into a file or to standard output.
+/// Markdown or LaTeX, into a file or to standard output.
 void write_table(const ReportOptions& options) {
-  const bool prints = options.out == "-";
-  if (!prints && !options.out.ends_with(".md")) {
-    throw Error("--out " + options.out + ": a table is Markdown; expected a name that ends with " +
-                ".md, or - for standard output");
+  const bool prints = options.out == "-", latex = options.out.ends_with(".tex");
+  if (!prints && !latex && !options.out.ends_with(".md")) {
+    throw Error("--out " + options.out + ": a table is Markdown or LaTeX; expected a name that " +
+                "ends with .md or .tex, or - for standard output");
   }
   if (!prints) check_output("--out", options.out);
-  const ResultFiles files = read_result_files(read_documents(options.results));
-  const std::string table = figure_svg(options.figure, files);
+  const ResultFiles files = read_result_files(read_documents(options));
+  const std::size_t colon = options.figure.find(':');
+  const std::string measures = colon == std::string::npos ? "" : options.figure.substr(colon + 1);
+  check_results(options.figure, files);
+  const std::string table =
+      table_figure(files.results, measures, latex ? TableForm::Latex : TableForm::Markdown);
   if (prints) print(table);
   if (!prints) write_file(options.out, table);
   write_json(options.json, summary_json(options, files), options.quiet);
@@ -150,13 +193,17 @@ void report(const ReportOptions& options) {
   if (options.json == "-" && options.out == "-") {
     throw Error("--json and --out both name standard output; expected a file for one");
   }
-  if (options.figure.starts_with("table")) return write_table(options);
-  if (options.figure == "page") return write_page(options);
+  const bool page = options.figure == "page";
+  if (page || options.figure.starts_with("table")) {
+    refuse_style(options);
+    return page ? write_page(options) : write_table(options);
+  }
+  const PictureStyle style = style_of(options);
   const PictureFormat format = picture_format("--out", options.out);
   check_output("--out", options.out);
-  const ResultFiles files = read_result_files(read_documents(options.results));
-  const std::string svg =
-      options.figure == "timeline" ? timeline(files) : figure_svg(options.figure, files);
+  const ResultFiles files = read_result_files(read_documents(options));
+  const std::string svg = options.figure == "timeline" ? timeline(files, style)
+                                                       : figure_svg(options.figure, files, style);
   write_file(options.out, converted(svg, format));
   finish(options, files);
 }

@@ -25,7 +25,7 @@ namespace {
 /// Says whether some output shows spans, for which the trace is kept.
 bool draws_timelines(const CommandOptions& options) {
   return !options.report.empty() || !options.svg.empty() || !options.trace.empty() ||
-         !options.kineto.empty() || !options.chakra.empty();
+         !options.memory_snapshot.empty() || !options.kineto.empty() || !options.chakra.empty();
 }
 
 /// Simulates once more, with their logs, what a page of more results than it can draw has sections

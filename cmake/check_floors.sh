@@ -150,7 +150,7 @@ check() {
     }
   }
   function finish() {
-    if (code && lines > limit) bad(lines " lines; expected at most " limit)
+    if ((code || script) && lines > limit) bad(lines " lines; expected at most " limit)
   }
   BEGIN {
     fence_name["SimGrid"] = "sim/engines/simgrid_*"
@@ -168,6 +168,7 @@ check() {
     finish()
     file = FILENAME; sub(/^\.\//, "", file)
     code = file ~ /\.(h|cc|cu|cuh)$/
+    script = file ~ /\.js$/
     here = room_of(file)
     if (code) ++held[substr(file, 1, length(file) - length(last_part(file)) - 1)]
     public = here == "include/interlock"  # a header that stands alone, and one for C
@@ -175,14 +176,14 @@ check() {
     if (code && here == "") bad("lies in no room; HACKING.md lists them")
     if (code) check_name()
     hidden = 0
-    if (code && $0 !~ /^\/[\/*] ./) bad("the first line does not say what the file is for")
+    if ((code || script) && $0 !~ /^\/[\/*] ./) bad("the first line does not say what the file is for")
   }
   { lines = FNR }
   file ~ /(^|\/)CMakeLists\.txt$/ { list_sources() }
-  code && FNR == 2 && !/^\/[\/*] SPDX-License-Identifier: Apache-2\.0( \*\/)?$/ { bad("no licence tag") }
+  (code || script) && FNR == 2 && !/^\/[\/*] SPDX-License-Identifier: Apache-2\.0( \*\/)?$/ { bad("no licence tag") }
   code && /^[ \t]*#[ \t]*include/ { check_include() }
   code && file !~ /^tests\// && /^(\}  \/\/ namespace$|namespace |(struct|class|enum class) [A-Z])/ { check_type() }
-  code {
+  code || script {
     columns = $0; gsub(/[\200-\277]/, "", columns)
     if (length(columns) > 100) bad(length(columns) " columns; expected at most 100")
   }

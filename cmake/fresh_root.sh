@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tries the README's two commands where nothing was prepared: makes a root of Debian's SUITE (bookworm, trixie), clones the last commit of this tree into
-# it at a path with a space, runs ./run, then ./test, then makes packages and tries them in bare roots.
+# it at a path with a space, runs ./run, then ./test, then the tests of the Python package, then makes packages and tries them in bare roots.
 # Usage: cmake/fresh_root.sh [--packages FOLDER] [--no-test] SUITE
 # Prints how long each took, what became of it, and what was installed. Exit code 0: all of it worked.
 # --packages keeps the packages in FOLDER; tarballs that lie there, made on an older suite, are tried too.
@@ -46,6 +46,14 @@ installed() { chroot "$root" dpkg-query --show --showformat='${Package} ${Versio
 # in_tree COMMAND: a line of shell, in the clone.
 in_tree() { in_root "$root" bash -c "cd '$home' && $1"; }
 
+# What ./test skips there for want of packages: the Python package, in the build tree and installed by pip.
+test_python() {
+  local packages
+  read -ra packages <<<"$(sed -n 's/^set(python_packages "\(.*\)")$/\1/p' "$tree/tests/python/CMakeLists.txt")"
+  in_root "$root" apt-get install -y --no-install-recommends "${packages[@]}" &&
+    in_tree './test -R "^(python|installed_python)$"' | tee "$folder/python" && ! grep -q Skipped "$folder/python"
+}
+
 make_packages() {
   # Of a package train, calibrate and validate are a part, whether they were built before or not.
   in_root "$root" apt-get install -y --no-install-recommends file libeigen3-dev libzip-dev &&
@@ -59,6 +67,7 @@ installed >"$folder/before"
 part "./run" in_tree './run && grep -q "</html>" interlock-report.html' && {
   [[ $tests == no ]] || part "./test" in_tree ./test || true
   grep -E '^[0-9]+% tests passed|tests failed|Total Test time|Skipped|\*\*\*' "$folder/log" || true
+  [[ $tests == no ]] || part "python" test_python || true
   part "packages" make_packages || true
 }
 echo "installed by them:"

@@ -27,6 +27,7 @@ interlock_say_optional(MPI "${has_mpi}" "sweeps by the ranks of mpirun; --shard 
 interlock_say_optional(Eigen,libzip "${INTERLOCK_HAS_HARNESS}" "train, calibrate and validate, and all tests" "Debian: libeigen3-dev libzip-dev")
 interlock_say_optional(CUDA "${INTERLOCK_HAS_CUDA}" "training, calibration and validation on GPUs" "a toolkit of 12.5 or later")
 interlock_say_optional(pybind11 "${INTERLOCK_HAS_PYTHON}" "the Python package, for ${Python_EXECUTABLE}" "Debian: pybind11-dev python3-dev")
+interlock_say_optional(Emscripten "${INTERLOCK_EMCMAKE}" "studio --out, once its target studio_engine is built" "Debian: emscripten")
 interlock_say_optional(rsvg-convert "${INTERLOCK_RSVG}" "figures as PNG and PDF, when interlock runs" "Debian: librsvg2-bin")
 interlock_say_optional(cbc "${INTERLOCK_CBC}" "exact schedules to hold ours to, when interlock runs" "Debian: coinor-cbc")
 interlock_say_optional(doctest "${doctest_FOUND}" "all tests" "Debian: doctest-dev")

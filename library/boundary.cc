@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "base/text.h"
 #include "scenarios/contract/set_key.h"
 #include "scenarios/sweep/sweep_plan.h"
 
@@ -50,9 +51,36 @@ Error told(const interlock::Error& error) {
   return Error(error.what(), std::move(diagnostics));
 }
 
-JsonValue document_of(std::string_view text, const Options& options) {
+namespace {
+
+/// Says whether the caller asks for runs that may fork the host.
+bool may_fork(const Options& options) {
+  return options.engine == "simgrid" || options.engine == "auto";
+}
+
+/// Carries out what the options say of the engine.
+void set_engine(JsonValue& document, const Options& options, Runs runs) {
+  const std::string& engine = options.engine;
+  if (engine.empty()) return;
+  if (engine != "native" && !may_fork(options)) {
+    throw interlock::Error("engine: unknown engine " + in_quotes(engine) +
+                           "; expected native, simgrid or auto");
+  }
+  if (engine == "simgrid" && runs == Runs::Many) {
+    throw interlock::Error(
+        "engine: SimGrid would fork the host for each of many runs; expected native, whose times "
+        "are the same, or a call of simulate() or simulate_all()");
+  }
+  apply_overrides(document, {"simulate.engine=" + engine});
+}
+
+}  // namespace
+
+JsonValue document_of(std::string_view text, const Options& options, Runs runs) {
   JsonValue document = parse_json(text, options.file.empty() ? "scenario" : options.file);
   apply_overrides(document, options.set);
+  set_engine(document, options, runs);
+  if (runs == Runs::OneByOne && may_fork(options)) return document;
   const JsonValue* simulate = document.find("simulate");
   const JsonValue* engine = simulate != nullptr ? simulate->find("engine") : nullptr;
   if (holds_text(engine) && engine->text == "simgrid") {
@@ -71,8 +99,9 @@ void run_natively(Question& question) {
   diagnostics.throw_if_any();
 }
 
-std::vector<Question> questions_of(const JsonValue& document) {
+std::vector<Question> questions_of(const JsonValue& document, const Options& options) {
   std::vector<Question> questions = load_questions(document);
+  if (may_fork(options)) return questions;
   for (Question& question : questions) run_natively(question);
   return questions;
 }

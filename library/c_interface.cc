@@ -56,6 +56,7 @@ Options options_of(const char* text) {
   options.set = texts_of(reader, "set");
   options.range_draws = reader.count("range_draws", 0, 0);
   options.threads = reader.count("threads", 0, 0);
+  options.engine = reader.text("engine", "");
   reader.finish();
   diagnostics.throw_if_any();
   return options;

@@ -72,12 +72,14 @@ SweepResult sweep_document(JsonValue document, const Options& options) {
 }  // namespace
 
 std::size_t check(std::string_view text, const Options& options) {
-  return at_boundary([&] { return questions_of(document_of(text, options)).size(); });
+  return at_boundary(
+      [&] { return questions_of(document_of(text, options, Runs::OneByOne), options).size(); });
 }
 
 Result simulate(std::string_view text, const Options& options) {
   return at_boundary([&] {
-    const std::vector<Question> questions = questions_of(document_of(text, options));
+    const std::vector<Question> questions =
+        questions_of(document_of(text, options, Runs::OneByOne), options);
     if (questions.size() == 1) return simulate_one(questions.front(), options);
     throw interlock::Error(questions.front().file + ": /sweep: makes " +
                            std::to_string(questions.size()) +
@@ -88,7 +90,8 @@ Result simulate(std::string_view text, const Options& options) {
 std::vector<Result> simulate_all(std::string_view text, const Options& options) {
   return at_boundary([&] {
     std::vector<Result> results;
-    const std::vector<Question> questions = questions_of(document_of(text, options));
+    const std::vector<Question> questions =
+        questions_of(document_of(text, options, Runs::OneByOne), options);
     for (const Question& question : questions) {
       results.push_back(simulate_one(question, options));
       tell_progress(options, results.size(), questions.size());

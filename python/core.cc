@@ -258,7 +258,8 @@ void bind_types(py::module_& module) {
       .def(py::init(&make_options))
       .def_readwrite("timeline", &Options::timeline)
       .def_readwrite("range_draws", &Options::range_draws)
-      .def_readwrite("threads", &Options::threads);
+      .def_readwrite("threads", &Options::threads)
+      .def_readwrite("engine", &Options::engine);
   py::class_<Result>(module, "Result")
       .def("name", &Result::name)
       .def("metric", &Result::metric)

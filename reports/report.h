@@ -13,6 +13,8 @@
 
 namespace interlock {
 
+struct FigureStyle;  // reports/charts/figure_style.h
+
 struct TableStyle {
   bool colour = false;  // ANSI
   int width = 100;      // columns of the terminal
@@ -34,9 +36,9 @@ std::string html_report(const std::vector<ScenarioResult>& results);
 
 /// Returns the timeline of a few steps from the measured window. REQUIRES: the log was kept.
 std::string svg_timeline(const ScenarioResult& result);
-/// Returns the timelines of several runs below each other, to one scale of time.
-/// REQUIRES: results is not empty; the logs were kept.
-std::string svg_timelines(const std::vector<ScenarioResult>& results);
+/// Returns the timelines of several runs below each other, to one scale of time; of one run as
+/// above. REQUIRES: results is not empty; the logs were kept.
+std::string svg_timelines(const std::vector<ScenarioResult>& results, const FigureStyle& style);
 
 /// Returns the order of a step in PyTorch's text form (sim/plan/orders/schedule_text.h) with its
 /// messages. Throws: Error if that form has no words for it.

@@ -13,6 +13,7 @@
 #include "cli/console/terminal.h"
 #include "reports/result/gzip.h"
 #include "reports/traces/chakra_trace.h"
+#include "reports/traces/memory_snapshot.h"
 #include "reports/traces/trace_events.h"
 #include "reports/words/mesh_words.h"
 #include "sim/workloads/chakra_file.h"
@@ -30,6 +31,9 @@ std::vector<Output> files_of(const CommandOptions& options) {
   if (!options.svg.empty()) files.push_back({"--svg", &options.svg});
   if (!options.csv.empty() && options.csv != "-") files.push_back({"--csv", &options.csv});
   if (!options.trace.empty()) files.push_back({"--trace", &options.trace});
+  if (!options.memory_snapshot.empty()) {
+    files.push_back({"--memory-snapshot", &options.memory_snapshot});
+  }
   return files;
 }
 
@@ -89,6 +93,10 @@ void check_outputs(const CommandOptions& options) {
   if (!trace.empty() && !trace.ends_with(".json") && !trace.ends_with(".json.gz")) {
     throw Error("--trace " + trace + ": expected a name that ends with .json or .json.gz");
   }
+  if (!options.memory_snapshot.empty() && !options.memory_snapshot.ends_with(".pickle")) {
+    throw Error("--memory-snapshot " + options.memory_snapshot +
+                ": expected a name that ends with .pickle");
+  }
   if (!options.kineto.empty()) check_folder("--kineto", options.kineto);
   if (!options.chakra.empty()) {
     require_chakra("--chakra " + options.chakra);
@@ -137,11 +145,12 @@ void check_json(const std::string& file) {
 }
 
 void check_single(const CommandOptions& options, std::size_t scenarios) {
-  const char* option = !options.svg.empty()      ? "--svg draws"
-                       : !options.trace.empty()  ? "--trace holds"
-                       : !options.kineto.empty() ? "--kineto holds"
-                       : !options.chakra.empty() ? "--chakra holds"
-                                                 : nullptr;
+  const char* option = !options.svg.empty()               ? "--svg draws"
+                       : !options.trace.empty()           ? "--trace holds"
+                       : !options.memory_snapshot.empty() ? "--memory-snapshot holds"
+                       : !options.kineto.empty()          ? "--kineto holds"
+                       : !options.chakra.empty()          ? "--chakra holds"
+                                                          : nullptr;
   if (option == nullptr || scenarios == 1) return;
   throw Error(std::string(option) + " one scenario, and there are " + std::to_string(scenarios) +
               "; use --report FILE.html, which shows them all, or leave one: a single file, and "
@@ -214,6 +223,10 @@ void write_traces(const CommandOptions& options, const ScenarioResult& result) {
     const TextSource text = trace_events(result);
     write_file(options.trace, is_gzip_name(options.trace) ? gzip(text) : text);
     tell_written(options, options.trace);
+  }
+  if (!options.memory_snapshot.empty()) {
+    write_file(options.memory_snapshot, memory_snapshot(result));
+    tell_written(options, options.memory_snapshot);
   }
   if (!options.chakra.empty()) write_chakra(options, result);
   if (!options.kineto.empty()) write_kineto(options, result);

@@ -17,6 +17,7 @@ struct CommandOptions {
   std::string json, report, svg, csv;  // where to write; empty: not at all; json "-": stdout
   std::string csv_messages = "none";   // those that csv names: also "single", "batched"
   std::string trace;                   // .json or .json.gz
+  std::string memory_snapshot;         // .pickle
   std::string kineto, chakra;          // folders
   bool quiet = false;                  // no table
   int ranges = 0;                      // draws for the range of a calibrated device; 0: none
@@ -45,6 +46,9 @@ struct CalibrateOptions {
 struct ReportOptions {
   std::vector<std::string> results;  // files of simulate --json or train --json, or scenarios
   std::string figure, out, json;
+  std::vector<std::string> overrides;  // of the scenarios among them
+  std::string title, width;            // of the figure; empty: its own
+  bool grey = false;
   bool quiet = false;
 };
 
@@ -126,7 +130,8 @@ struct SearchOptions {
 struct StudioOptions {
   std::string scenario;  // a file, or "-"; empty: one to begin with
   std::vector<std::string> overrides;
-  int port = 0;  // 0: any that is free
+  int port = 0;     // 0: any that is free
+  std::string out;  // the page as a file; empty: it is served
   bool quiet = false;
 };
 

@@ -60,6 +60,8 @@ void add_outputs(Command& command, CommandOptions& options) {
   command.add("--report", &options.report, "write an HTML report", "FILE.html");
   command.add("--svg", &options.svg, "write a static timeline", "FILE.svg");
   add_traces(command, options);
+  command.add("--memory-snapshot", &options.memory_snapshot,
+              "write every allocation for PyTorch's viewer of memory snapshots", "FILE.pickle");
   command.add("--chakra", &options.chakra, "write execution traces, as ASTRA-sim reads them",
               "FOLDER");
   command.add("--require-fit", &options.require_fit,
@@ -151,6 +153,8 @@ void add_studio(Command& command, StudioOptions& options) {
               "override a key: a dotted path, and JSON or text (training.steps=16)", "PATH=VALUE");
   command.add("--port", &options.port, "of 127.0.0.1; default: any that is free", "N",
               {.least = 1, .most = 65535});
+  command.add("--out", &options.out,
+              "write the page as one file that needs no server: its engine is inside", "FILE.html");
   add_quiet(command, options.quiet);
 }
 
@@ -223,8 +227,16 @@ void add_report(Command& command, ReportOptions& options) {
       "table take measures: sweep:step_time,memory",
       "NAME", {.required = true});
   command.add("--out", &options.out,
-              "where to: .svg, or with rsvg-convert .pdf or .png; a table: .md or -; a page: .html",
+              "where to: .svg, or with rsvg-convert .pdf or .png; a table: .md, .tex or -; a page: "
+              ".html",
               "FILE", {.required = true});
+  command.add("--title", &options.title, "of the figure, in the place of its own", "WORDS");
+  command.add("--width", &options.width, "of the figure on paper: 3.3in, 84mm, or 480 pixels",
+              "WIDTH");
+  command.add("--grey", &options.grey,
+              "greys, dashes and hatching in the place of colours, for print");
+  command.add("--set", &options.overrides, "override a key of scenarios, as for simulate",
+              "PATH=VALUE");
   add_json(command, options.json, "write what was drawn as JSON; - for standard output");
   command.add("--quiet,-q", &options.quiet, "print nothing");
 }

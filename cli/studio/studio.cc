@@ -3,9 +3,13 @@
 #include <csignal>
 #include <thread>
 
+#include "base/error.h"
+#include "base/file.h"
+#include "cli/console/outputs.h"
 #include "cli/console/terminal.h"
 #include "cli/parser/commands.h"
 #include "cli/studio/answering_processes.h"
+#include "cli/studio/offline_page.h"
 #include "cli/studio/studio_answers.h"
 #include "cli/studio/studio_server.h"
 #include "reports/page/studio_page.h"
@@ -33,9 +37,22 @@ class EndingSignals {
   sigset_t set_{};
 };
 
+void write_page(const StudioOptions& options) {
+  if (options.port != 0) {
+    throw Error("--port and --out: a page that is a file needs no server; expected one of them");
+  }
+  if (!options.out.ends_with(".html")) {
+    throw Error("--out " + options.out + ": expected a name that ends with .html");
+  }
+  check_output("--out", options.out);
+  write_file(options.out, offline_page(open_scenario(options.scenario, options.overrides)));
+  if (!options.quiet) tell("wrote " + options.out);
+}
+
 }  // namespace
 
 void studio(const StudioOptions& options) {
+  if (!options.out.empty()) return write_page(options);
   const OpenedScenario opened = open_scenario(options.scenario, options.overrides);
   const std::string page = studio_page({opened.file, opened.text});
   const EndingSignals ending;

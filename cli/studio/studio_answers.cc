@@ -273,26 +273,25 @@ void say_mistakes(const LineSink& say, const std::string& text) {
 
 }  // namespace
 
-OpenedScenario open_scenario(const std::string& path, const std::vector<std::string>& overrides) {
-  OpenedScenario opened;
-  opened.file = path;
-  if (path.empty()) {
-    opened.text = read_file(data_folder("scenarios") + kFirstScenario);
-    opened.file = "scenario.json";
-  } else if (overrides.empty() && path != "-") {
-    opened.text = read_file(path);
-  } else {
-    const std::string folder = fs::path(path).parent_path().string();
-    opened.text = scenario_file(read_scenario_document(path, overrides), folder);
-  }
+OpenedScenario opened_text(const std::string& file, const std::string& text) {
+  OpenedScenario opened{.file = file, .text = text};
   try {
-    const JsonValue document = parse_json(opened.text, opened.file);
+    const JsonValue document = parse_json(text, file);
     find_files({&document, ""},
-               [&](const JsonNode&, const std::string& file) { opened.files.insert(file); });
+               [&](const JsonNode&, const std::string& path) { opened.files.insert(path); });
   } catch (const Error&) {
     // The page shows the mistake where it is.
   }
   return opened;
+}
+
+OpenedScenario open_scenario(const std::string& path, const std::vector<std::string>& overrides) {
+  if (path.empty()) {
+    return opened_text("scenario.json", read_file(data_folder("scenarios") + kFirstScenario));
+  }
+  if (overrides.empty() && path != "-") return opened_text(path, read_file(path));
+  const std::string folder = fs::path(path).parent_path().string();
+  return opened_text(path, scenario_file(read_scenario_document(path, overrides), folder));
 }
 
 void answer_studio(const OpenedScenario& opened, const std::string& question, const LineSink& say) {

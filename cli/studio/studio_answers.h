@@ -18,6 +18,8 @@ struct OpenedScenario {
   std::set<std::string> files;  // that it names, by their canonical paths: no others are read
 };
 
+/// Opens a scenario whose text is `text`, as if it stood in `file`.
+OpenedScenario opened_text(const std::string& file, const std::string& text);
 /// Opens `path`, or a first scenario if it is empty. Throws: Error if it cannot be read.
 OpenedScenario open_scenario(const std::string& path, const std::vector<std::string>& overrides);
 

@@ -14,7 +14,7 @@
 // Every function may be called from several threads at once. None prints, ends the process, forks
 // it, or touches signals, locale and current folder. What fails throws Error (the text is wrong) or
 // InternalError (interlock is). Links that are shared are simulated by interlock's own engine,
-// whose times are those of SimGrid.
+// whose times are those of SimGrid; Options::engine asks for SimGrid itself, which takes a fork.
 //
 // Structs may grow at their end with each 0.x; programs are then compiled again.
 #pragma once
@@ -92,6 +92,11 @@ struct Options {
   /// Called likewise some ten times a second, e.g. to end a call that is no longer wanted; what is
   /// under way is simulated to its end.
   std::function<void()> poll;
+  /// Engine of simulate and simulate_all in the place of the scenario's "simulate.engine":
+  /// "native", "simgrid", or "auto", SimGrid where links are shared. SimGrid runs once in a
+  /// process: each of its runs forks this one, whose child computes and ends. Empty: nothing is
+  /// forked.
+  std::string engine;
 };
 
 /// Reads a scenario without running it. Returns how many scenarios its "sweep" makes; 1 without.

@@ -10,6 +10,7 @@ class Options:
     timeline: bool
     range_draws: int
     threads: int
+    engine: str
     def __init__(
         self, file: str, set: list[str], progress: Optional[Callable[[int, int], Any]]
     ) -> None: ...

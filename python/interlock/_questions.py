@@ -28,25 +28,39 @@ def check(scenario: Scenario, /, **set: Any) -> int:
 
 
 def simulate(
-    scenario: Scenario, /, *, timeline: bool = True, range_draws: int = 0, **set: Any
+    scenario: Scenario,
+    /,
+    *,
+    timeline: bool = True,
+    range_draws: int = 0,
+    engine: str = "",
+    **set: Any,
 ) -> Result:
     """Simulates one scenario.
 
     timeline: keeps what timeline(), memory(), plot() and report_html() of the result need.
     range_draws: simulations that the range of a step on a calibrated device is drawn from, at
     least 20; 0: it has none.
+    engine: "native", "simgrid", or "auto", SimGrid where links are shared; each run of SimGrid
+    forks this process, so by default nothing but the native engine runs, whose times are the same.
     set: keys of the scenario, parallel__pipeline=8.
     Raises: ScenarioError, also for a scenario with a "sweep".
     """
-    asked = request(scenario, set, timeline=timeline, range_draws=range_draws)
+    asked = request(scenario, set, timeline=timeline, range_draws=range_draws, engine=engine)
     return Result(_core.simulate(*asked), timeline)
 
 
 def simulate_all(
-    scenario: Scenario, /, *, timeline: bool = True, progress: Progress = None, **set: Any
+    scenario: Scenario,
+    /,
+    *,
+    timeline: bool = True,
+    engine: str = "",
+    progress: Progress = None,
+    **set: Any,
 ) -> list[Result]:
     """Simulates every scenario of one with a "sweep", one after the other; see sweep(), too."""
-    asked = request(scenario, set, timeline=timeline, progress=progress)
+    asked = request(scenario, set, timeline=timeline, engine=engine, progress=progress)
     return [Result(core, timeline) for core in _core.simulate_all(*asked)]
 
 

@@ -19,10 +19,11 @@ namespace {
 constexpr double kBarPanel = 330, kBarPanelGap = 66, kBarPanelHeight = 190, kBarPanelLeft = 64,
                  kBarLegend = 70;
 constexpr double kAbove = 62, kBelow = 56;  // of a panel: its words, its marks
+constexpr double kBarRight = 16, kLeastBarPanel = 180;
 constexpr std::size_t kInRow = 3, kMostBarsInPanel = 128;
-constexpr std::size_t kLongestTitle = 50;  // letters of a panel's width
-constexpr double kRoomForSums = 1.1;       // above the highest bar
-constexpr double kWrittenBar = 30;         // least width of a bar with its sum above
+constexpr double kLongestTitle = 50;  // letters of a panel's width
+constexpr double kRoomForSums = 1.1;  // above the highest bar
+constexpr double kWrittenBar = 30;    // least width of a bar with its sum above
 
 /// The place of a panel's plot in the picture.
 struct PanelPlace {
@@ -44,36 +45,12 @@ std::string fill_of(const BarChart& chart, std::size_t part) {
   return "url(#" + pattern_id(chart, part) + ")";
 }
 
-constexpr const char* lines_of(Hatch hatch) {
-  switch (hatch) {
-    case Hatch::None:
-      break;
-    case Hatch::Rising:
-      return "M-1 1L1 -1M0 6L6 0M5 7L7 5";
-    case Hatch::Falling:
-      return "M-1 5L1 7M0 0L6 6M5 -1L7 1";
-    case Hatch::Upright:
-      return "M3 0V6";
-    case Hatch::Level:
-      return "M0 3H6";
-    case Hatch::Dots:
-      return "M2 3H4M3 2V4";
-    case Hatch::Crossed:
-      return "M0 0L6 6M0 6L6 0";
-  }
-  return "";
-}
-
 std::string patterns(const BarChart& chart) {
   std::string text;
   for (std::size_t part = 0; part < chart.parts.size(); ++part) {
     const BarPart& look = chart.parts[part];
     if (look.hatch == Hatch::None) continue;
-    text += "<pattern id=\"" + pattern_id(chart, part) +
-            "\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\"><rect width=\"6\" "
-            "height=\"6\" fill=\"" +
-            look.colour + "\"/><path d=\"" + lines_of(look.hatch) +
-            "\" stroke=\"#333333\" fill=\"none\"/></pattern>\n";
+    text += pattern_svg(pattern_id(chart, part), {look.colour, look.hatch});
   }
   return text.empty() ? "" : "<defs>\n" + text + "</defs>\n";
 }
@@ -82,12 +59,13 @@ double stack_of(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
 }
 
-std::string shortened(const std::string& words) {
-  if (display_width(words) <= kLongestTitle) return words;
+std::string shortened(const std::string& words, double panel) {
+  const auto longest = static_cast<std::size_t>(kLongestTitle * panel / kBarPanel);
+  if (display_width(words) <= longest) return words;
   std::string text;
   for (const char c : words) {
     const bool begins = (static_cast<unsigned char>(c) & 0xc0U) != 0x80U;
-    if (begins && display_width(text) + 1 >= kLongestTitle) break;
+    if (begins && display_width(text) + 1 >= longest) break;
     text += c;
   }
   return text + "…";
@@ -116,7 +94,8 @@ std::string one_bar(const BarChart& chart, const BarPanel& panel, std::size_t ba
     if (!(value > 0)) continue;
     const double from = y.at(below / chart.unit), to = y.at((below + value) / chart.unit);
     text += "<rect" + attribute("x", at.left) + attribute("y", to) + attribute("width", at.width) +
-            attribute("height", from - to) + " fill=\"" + fill_of(chart, part) + "\">" +
+            attribute("height", from - to) + " fill=\"" + fill_of(chart, part) + "\"" +
+            (chart.style.grey ? " stroke=\"#333333\" stroke-width=\"0.6\">" : ">") +
             tooltip(tip_of(chart, panel.bars[bar], part, value)) + "</rect>\n";
     below += value;
   }
@@ -148,11 +127,14 @@ std::string stride_words(const BarChart& chart, const BarPanel& panel) {
   return stride > 1 ? "every " + std::to_string(stride) + "th " + chart.bar_label : "";
 }
 
-std::string heading(const BarChart& chart, const BarPanel& panel, double left, double top) {
+std::string heading(const BarChart& chart, const BarPanel& panel, const PanelPlace& at,
+                    double top) {
   const std::string stride = stride_words(chart, panel);
-  return text_at(left - 44, top + 14, shortened(panel.title), " font-weight=\"bold\"") +
-         text_at(left - 44, top + 30, panel.note + (stride.empty() ? "" : "; " + stride),
-                 " fill=\"#555555\"");
+  const std::string words = panel.note + (stride.empty() ? "" : "; " + stride);
+  const std::string title = shortened(panel.title, at.width);
+  return text_at(at.left - 44, top + 14, title, " font-weight=\"bold\"") +
+         text_at(at.left - 44, top + 30, (panel.fails ? "does not fit; " : "") + words,
+                 panel.fails && !chart.style.grey ? " fill=\"#b3261e\"" : " fill=\"#555555\"");
 }
 
 std::string draw(const BarChart& chart, const BarPanel& panel, const PanelPlace& at) {
@@ -184,38 +166,63 @@ std::vector<LegendEntry> entries_of(const BarChart& chart) {
   std::vector<LegendEntry> entries;
   for (std::size_t part = 0; part < chart.parts.size(); ++part) {
     entries.push_back({chart.parts[part].name, {fill_of(chart, part), ""}, true});
+    entries.back().outlined = chart.style.grey;
   }
   if (!chart.limit_name.empty()) entries.push_back({chart.limit_name, {"#000000", "6 3"}});
   return entries;
 }
 
+BarChart in_greys(BarChart chart) {
+  for (std::size_t part = 0; part < chart.parts.size(); ++part) {
+    const Paint paint = grey_paint(part);
+    chart.parts[part].colour = paint.colour;
+    chart.parts[part].hatch = paint.hatch;
+  }
+  return chart;
+}
+
+std::size_t panels_in_row(const BarChart& chart) {
+  const std::size_t panels = std::max<std::size_t>(chart.panels.size(), 1);
+  if (chart.style.width <= 0) return panels == 4 ? 2 : std::min(panels, kInRow);
+  const double room = chart.style.width - kBarPanelLeft - kBarRight + kBarPanelGap;
+  const double fitting = std::floor(room / (kLeastBarPanel + kBarPanelGap));
+  return static_cast<std::size_t>(std::clamp(fitting, 1.0, static_cast<double>(panels)));
+}
+
 }  // namespace
 
-std::string bar_chart_svg(const BarChart& chart) {
-  const std::size_t in_row = chart.panels.size() == 4 ? 2 : std::min(chart.panels.size(), kInRow);
+std::string bar_chart_svg(const BarChart& asked) {
+  const BarChart chart = asked.style.grey ? in_greys(asked) : asked;
+  const std::size_t in_row = panels_in_row(chart);
   const std::size_t rows = (chart.panels.size() + in_row - 1) / in_row;
-  const double width =
-      std::max(kBarPanelLeft + static_cast<double>(in_row) * (kBarPanel + kBarPanelGap), 760.0);
-  const Legend legend = chart_legend(entries_of(chart), kBarLegend, width);
-  const double top = kBarLegend + legend.height, row = kAbove + kBarPanelHeight + kBelow;
+  const auto across = static_cast<double>(in_row);
+  const double asked_width = chart.style.width;
+  const double panel =
+      asked_width > 0
+          ? (asked_width - kBarPanelLeft - kBarRight - (across - 1) * kBarPanelGap) / across
+          : kBarPanel;
+  const double width = asked_width > 0
+                           ? asked_width
+                           : std::max(kBarPanelLeft + across * (kBarPanel + kBarPanelGap), 760.0);
+  const Heading words = heading_of(chart.title, chart.subtitle, chart.style);
+  const Legend legend = chart_legend(entries_of(chart), kBarLegend + words.extra, width);
+  const double top = kBarLegend + words.extra + legend.height;
+  const double row = kAbove + kBarPanelHeight + kBelow;
   const Range range = values_of(chart);
-  std::string text =
-      open_chart(chart.title, chart.subtitle, {width, top + row * static_cast<double>(rows)}) +
-      patterns(chart) + legend.svg;
+  std::string text = open_chart(words, {width, top + row * static_cast<double>(rows)}) +
+                     patterns(chart) + legend.svg;
   for (std::size_t p = 0; p < chart.panels.size(); ++p) {
-    const std::size_t place = p % in_row, row_of_panel = p / in_row;
-    const double left = kBarPanelLeft + static_cast<double>(place) * (kBarPanel + kBarPanelGap);
-    const double above = top + static_cast<double>(row_of_panel) * row, below = above + kAbove;
-    text += heading(chart, chart.panels[p], left, above) +
-            draw(chart, chart.panels[p],
-                 {left, kBarPanel, axis_over(range, below + kBarPanelHeight, below)});
+    const double above = top + static_cast<double>(p / in_row) * row, below = above + kAbove;
+    const PanelPlace at{kBarPanelLeft + static_cast<double>(p % in_row) * (panel + kBarPanelGap),
+                        panel, axis_over(range, below + kBarPanelHeight, below)};
+    text += heading(chart, chart.panels[p], at, above) + draw(chart, chart.panels[p], at);
   }
   return text + "</svg>\n";
 }
 
 std::string bar_chart_html(const BarChart& chart) {
   CHECK(!chart.page_id.empty(), "patterns of a page need names");
-  constexpr double kTop = 26, kRight = 16, kWideBar = 24, kWidest = 1080;
+  constexpr double kTop = 26, kWideBar = 24, kWidest = 1080;
   PagePicture picture{chart.title, chart.subtitle, entries_of(chart)};
   for (const BarPanel& panel : chart.panels) {
     const double width =
@@ -223,7 +230,7 @@ std::string bar_chart_html(const BarChart& chart) {
     const Axis y = axis_over(values_of(chart), kTop + kBarPanelHeight, kTop);
     picture.panels.push_back({chart.label + " of each " + chart.bar_label,
                               draw(chart, panel, {kBarPanelLeft, width, y}),
-                              kBarPanelLeft + width + kRight, kTop + kBarPanelHeight + kBelow});
+                              kBarPanelLeft + width + kBarRight, kTop + kBarPanelHeight + kBelow});
     const std::string stride = stride_words(chart, panel);
     if (!stride.empty()) picture.notes.push_back(stride);
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/charts/picture_style.h"
 #include "reports/words/palette.h"
 
 namespace interlock {
@@ -21,6 +22,7 @@ struct BarPanel {
   std::vector<std::string> bars;            // what each stands for: "3"
   std::vector<std::vector<double>> values;  // (bars, parts), in the unit of results
   std::optional<double> limit;              // a line across
+  bool fails = false;                       // does not fit in memory, which is written above
 };
 
 struct BarChart {
@@ -35,6 +37,7 @@ struct BarChart {
   std::vector<BarPart> parts;  // from below
   std::vector<BarPanel> panels;
   std::string page_id = {};  // on a page: unlike that of its other charts; empty in a file
+  PictureStyle style = {};   // of a file
 };
 
 /// Returns a file of SVG. Each part of a bar has its value as results print it; sums stand above

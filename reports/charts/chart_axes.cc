@@ -18,6 +18,8 @@ namespace {
 constexpr std::array kColours{"#0072b2", "#d55e00", "#009e73", "#cc79a7",
                               "#e69f00", "#56b4e9", "#000000", "#999999"};
 constexpr std::array kDashes{"", "6 3", "2 2", "8 3 2 3"};
+constexpr std::array kGreys{"#000000", "#6e6e6e"};
+constexpr std::size_t kShapes = 4;
 constexpr int kMostAxisMarks = 6;
 constexpr double kFarFromZero = 0.5;  // least over most, from which an axis does not begin at 0
 constexpr double kMarkRounding = 1e-9;
@@ -105,18 +107,42 @@ std::string marks_up(const Axis& y, double left, double right, const std::string
   return text + "</g>\n" + text_at(left - 50, y.end - 12, label, " fill=\"#333333\"");
 }
 
-Look curve_look(std::size_t number) {
+Look curve_look(std::size_t number, bool grey) {
+  if (grey) {
+    return {kGreys[number % kGreys.size()], kDashes[number % kDashes.size()],
+            static_cast<int>(number % kShapes), number / kShapes % 2 == 1, "#000000"};
+  }
   return {kColours[number % kColours.size()], kDashes[number / kColours.size() % kDashes.size()]};
 }
 
+std::string point_sign(const Look& look, double x, double y) {
+  const std::string at = svg_number(x) + " ";
+  const std::string paint = look.hollow ? " fill=\"#ffffff\" stroke=\"" + look.colour + "\""
+                                        : " fill=\"" + look.colour + "\"";
+  switch (look.shape) {
+    case 1:
+      return "<path d=\"M" + at + svg_number(y) + "m-3 -3h6v6h-6z\"" + paint;
+    case 2:
+      return "<path d=\"M" + at + svg_number(y) + "m0 -4l4 7h-8z\"" + paint;
+    case 3:
+      return "<path d=\"M" + at + svg_number(y) + "m0 -4.5l4 4.5l-4 4.5l-4 -4.5z\"" + paint;
+    default:
+      return "<circle" + attribute("cx", x) + attribute("cy", y) + " r=\"3\"" + paint;
+  }
+}
+
 std::string legend_sign(const LegendEntry& entry, double x, double y) {
+  if (entry.area && entry.dotted) return point_sign(entry.look, x + kBox / 2, y) + "/>\n";
   if (entry.area) {
     return "<rect" + attribute("x", x) + attribute("y", y - kBox / 2) + attribute("width", kBox) +
-           attribute("height", kBox) + " fill=\"" + entry.look.colour + "\"/>\n";
+           attribute("height", kBox) + " fill=\"" + entry.look.colour +
+           (entry.outlined ? "\" stroke=\"#333333\" stroke-width=\"0.6\"/>\n" : "\"/>\n");
   }
-  return "<path fill=\"none\" stroke-width=\"1.6\" stroke=\"" + entry.look.colour + "\"" +
-         (entry.look.dash.empty() ? "" : " stroke-dasharray=\"" + entry.look.dash + "\"") +
-         " d=\"M" + svg_number(x) + " " + svg_number(y) + "h" + svg_number(kLine) + "\"/>\n";
+  const std::string line =
+      "<path fill=\"none\" stroke-width=\"1.6\" stroke=\"" + entry.look.colour + "\"" +
+      (entry.look.dash.empty() ? "" : " stroke-dasharray=\"" + entry.look.dash + "\"") + " d=\"M" +
+      svg_number(x) + " " + svg_number(y) + "h" + svg_number(kLine) + "\"/>\n";
+  return entry.dotted ? line + point_sign(entry.look, x + kLine / 2, y) + "/>\n" : line;
 }
 
 Legend chart_legend(const std::vector<LegendEntry>& entries, double y, double width) {
@@ -137,15 +163,14 @@ Legend chart_legend(const std::vector<LegendEntry>& entries, double y, double wi
   return legend;
 }
 
-std::string open_chart(const std::string& title, const std::string& subtitle,
-                       const ChartSize& size) {
+std::string open_chart(const Heading& heading, const ChartSize& size) {
+  std::string title;
+  for (const std::string& line : heading.title) title += (title.empty() ? "" : " ") + line;
   return "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 " + svg_number(size.width) + " " +
          svg_number(size.height) + "\"" + attribute("width", size.width) +
          attribute("height", size.height) +
          " font-family=\"Helvetica, Arial, sans-serif\" font-size=\"12\">\n" + tooltip(title) +
-         "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n" +
-         text_at(20, 28, title, " font-size=\"18\" font-weight=\"bold\"") +
-         text_at(20, 48, subtitle, " fill=\"#555555\"");
+         "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n" + heading_svg(heading);
 }
 
 std::string tooltip(const std::string& words) {

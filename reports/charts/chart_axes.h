@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "reports/charts/picture_style.h"
 
 namespace interlock {
 
@@ -43,16 +44,23 @@ std::string svg_line(double x, double y, double to_x, double to_y, const std::st
 
 /// How a curve, or a part of a bar, looks.
 struct Look {
-  std::string colour, dash;  // dash: of lines, may be empty
+  std::string colour, dash;       // dash: of lines, may be empty
+  int shape = 0;                  // of its points: a disc, a square, a triangle or a diamond
+  bool hollow = false;            // its points
+  std::string fails = "#b3261e";  // the crosses of what does not fit
 };
 /// Returns the look of curve `number` of a chart: the first eight differ in colour, further ones
-/// also in dashes.
-Look curve_look(std::size_t number);
+/// also in dashes; where it is `grey`, in dashes and in their points.
+Look curve_look(std::size_t number, bool grey = false);
+/// Returns the element, without its end, of a point of such a curve at (x, y).
+std::string point_sign(const Look& look, double x, double y);
 
 struct LegendEntry {
   std::string name;
   Look look;
-  bool area = false;  // a box; else a line
+  bool area = false;      // a box; else a line
+  bool dotted = false;    // the line has points
+  bool outlined = false;  // the box has a dark border
 };
 /// Returns the line or the box of an entry, from `x` rightwards at height `y`.
 std::string legend_sign(const LegendEntry& entry, double x, double y);
@@ -63,12 +71,11 @@ struct Legend {
 };
 Legend chart_legend(const std::vector<LegendEntry>& entries, double y, double width);
 
-/// The start of a picture: element, title and subtitle, on white.
+/// The start of a picture: element and heading, on white.
 struct ChartSize {
   double width = 0, height = 0;
 };
-std::string open_chart(const std::string& title, const std::string& subtitle,
-                       const ChartSize& size);
+std::string open_chart(const Heading& heading, const ChartSize& size);
 
 /// Returns a `title` element, which viewers show beside the pointer.
 std::string tooltip(const std::string& words);

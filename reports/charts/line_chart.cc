@@ -13,14 +13,15 @@ namespace interlock {
 namespace {
 
 constexpr double kCurvePanel = 380, kCurvePanelGap = 70, kCurvePanelHeight = 260,
-                 kCurvePanelLeft = 64, kCurveLegend = 64, kBottom = 52;
+                 kCurvePanelLeft = 64, kCurveLegend = 64, kBottom = 52, kLeastPanel = 180,
+                 kCurveRight = 24;
 constexpr double kBelowLegend = 12, kNote = 18;
-constexpr const char* kFails = "#b3261e";  // of a cross
 
 /// The place of a panel in a file or in a page.
 struct Place {
   double left = 0, top = 0;
   bool page = false;
+  double width = kCurvePanel, height = kCurvePanelHeight;
 };
 struct Axes {
   Axis x, y;
@@ -44,19 +45,20 @@ std::string path(const ChartCurve& curve, const Look& look, const Axes& axes) {
 }
 
 /// Returns the mark of `point` with `tip` beside the pointer.
-std::string mark(const ChartPoint& point, Dots dots, const std::string& colour, const Axes& axes,
+std::string mark(const ChartPoint& point, Dots dots, const Look& curve, const Axes& axes,
                  const std::string& tip) {
   const double x = axes.x.at(point.x), y = axes.y.at(point.y);
   if (point.mark == PointMark::Cross) {
-    return "<path stroke=\"" + std::string(kFails) + "\" stroke-width=\"2\" d=\"M" +
-           svg_number(x - 4) + " " + svg_number(y - 4) + "l8 8m0 -8l-8 8\">" + tooltip(tip) +
-           "</path>\n";
+    return "<path stroke=\"" + curve.fails + "\" stroke-width=\"2\" d=\"M" + svg_number(x - 4) +
+           " " + svg_number(y - 4) + "l8 8m0 -8l-8 8\">" + tooltip(tip) + "</path>\n";
   }
-  std::string look = " r=\"3\" fill=\"" + colour + "\"";
-  if (point.mark == PointMark::Pale) look += " fill-opacity=\"0.4\"";
-  if (dots == Dots::OnPages) look = " r=\"6\" fill-opacity=\"0\"";
-  return "<circle" + attribute("cx", x) + attribute("cy", y) + look + ">" + tooltip(tip) +
-         "</circle>\n";
+  if (dots == Dots::OnPages) {
+    return "<circle" + attribute("cx", x) + attribute("cy", y) + " r=\"6\" fill-opacity=\"0\">" +
+           tooltip(tip) + "</circle>\n";
+  }
+  const std::string sign = point_sign(curve, x, y);
+  return sign + (point.mark == PointMark::Pale ? " fill-opacity=\"0.4\"" : "") + ">" +
+         tooltip(tip) + (sign.starts_with("<circle") ? "</circle>\n" : "</path>\n");
 }
 
 /// Returns name and numbers of `point`: all digits in a file, a few on a page.
@@ -73,7 +75,7 @@ std::string dots(const LineChart& chart, const ChartPanel& panel, std::size_t c,
   std::string text;
   for (const ChartPoint& point : panel.curves[c]) {
     if (!is_there(point)) continue;
-    const std::string dot = mark(point, panel.dots, curve_look(c).colour, axes,
+    const std::string dot = mark(point, panel.dots, curve_look(c, chart.style.grey), axes,
                                  tip_of(point, panel, chart.names[c], at.page));
     const bool leads = at.page && point.result;
     text += leads ? "<a href=\"#" + section_name(*point.result) + "\">" + dot + "</a>" : dot;
@@ -92,7 +94,7 @@ Axes axes_of(const ChartPanel& panel, const Place& at) {
       up.add(point.y);
     }
   }
-  const double right = at.left + kCurvePanel, bottom = at.top + kCurvePanelHeight;
+  const double right = at.left + at.width, bottom = at.top + at.height;
   return {panel.x_marks.empty() ? axis_over(across, at.left, right)
                                 : axis_of(panel.x_marks, at.left, right),
           panel.y_marks.empty() ? axis_over(up, bottom, at.top)
@@ -108,7 +110,7 @@ std::string draw(const LineChart& chart, const ChartPanel& panel, const Place& a
     const bool joined = c >= chart.unjoined.size() || !chart.unjoined[c];
     const bool dotted = panel.dots == Dots::Drawn || (at.page && panel.dots == Dots::OnPages);
     if (at.page) text += "<g class=\"curve\">";
-    if (joined) text += path(panel.curves[c], curve_look(c), axes);
+    if (joined) text += path(panel.curves[c], curve_look(c, chart.style.grey), axes);
     if (dotted) text += dots(chart, panel, c, axes, at);
     if (at.page) text += "</g>\n";
   }
@@ -117,29 +119,65 @@ std::string draw(const LineChart& chart, const ChartPanel& panel, const Place& a
 
 std::vector<LegendEntry> entries_of(const LineChart& chart) {
   std::vector<LegendEntry> entries;
+  const bool dotted =
+      chart.style.grey && !chart.panels.empty() && chart.panels.front().dots == Dots::Drawn;
   for (std::size_t c = 0; c < chart.names.size(); ++c) {
-    entries.push_back(
-        {chart.names[c], curve_look(c), c < chart.unjoined.size() && chart.unjoined[c]});
+    entries.push_back({chart.names[c], curve_look(c, chart.style.grey),
+                       c < chart.unjoined.size() && chart.unjoined[c], dotted});
   }
   return entries;
+}
+
+/// How panels stand in a file.
+struct PanelRows {
+  std::size_t in_row = 1, count = 1;
+  double width = 0;  // of the picture
+  double panel_width = kCurvePanel, panel_height = kCurvePanelHeight;
+};
+
+PanelRows rows_of(const LineChart& chart) {
+  const std::size_t panels = std::max<std::size_t>(chart.panels.size(), 1);
+  const auto all = static_cast<double>(panels);
+  PanelRows rows{panels, 1,
+                 std::max(kCurvePanelLeft + all * (kCurvePanel + kCurvePanelGap), 600.0)};
+  if (chart.style.width <= 0) return rows;
+  rows.width = chart.style.width;
+  const double room = rows.width - kCurvePanelLeft - kCurveRight;
+  const double fitting = std::floor((room + kCurvePanelGap) / (kLeastPanel + kCurvePanelGap));
+  rows.in_row = static_cast<std::size_t>(std::clamp(fitting, 1.0, all));
+  rows.count = (panels + rows.in_row - 1) / rows.in_row;
+  const auto count = static_cast<double>(rows.in_row);
+  rows.panel_width = (room - (count - 1) * kCurvePanelGap) / count;
+  rows.panel_height = std::min(kCurvePanelHeight, rows.panel_width * 0.8);
+  return rows;
 }
 
 }  // namespace
 
 std::string line_chart_svg(const LineChart& chart) {
-  const double panels = static_cast<double>(chart.panels.size());
-  const double width = std::max(kCurvePanelLeft + panels * (kCurvePanel + kCurvePanelGap), 600.0);
-  const Legend legend = chart_legend(entries_of(chart), kCurveLegend, width);
-  const double top = kCurveLegend + legend.height + kBelowLegend;
-  const double below = top + kCurvePanelHeight + kBottom;
-  const double notes = kNote * static_cast<double>(chart.notes.size());
-  std::string text = open_chart(chart.title, chart.subtitle, {width, below + notes}) + legend.svg;
-  for (std::size_t p = 0; p < chart.panels.size(); ++p) {
-    const double left = kCurvePanelLeft + static_cast<double>(p) * (kCurvePanel + kCurvePanelGap);
-    text += draw(chart, chart.panels[p], {left, top});
+  const PanelRows rows = rows_of(chart);
+  const Heading heading = heading_of(chart.title, chart.subtitle, chart.style);
+  const double legend_top = kCurveLegend + heading.extra;
+  const Legend legend = chart_legend(entries_of(chart), legend_top, rows.width);
+  const double top = legend_top + legend.height + kBelowLegend;
+  const double row = rows.panel_height + kBottom;
+  const double below = top + row * static_cast<double>(rows.count);
+  std::vector<std::string> notes;
+  for (const std::string& note : chart.notes) {
+    const double room = chart.style.width > 0 ? rows.width - kCurvePanelLeft - kCurveRight : 0;
+    for (const std::string& line : in_lines(note, room, 12)) notes.push_back(line);
   }
-  for (std::size_t n = 0; n < chart.notes.size(); ++n) {
-    text += text_at(kCurvePanelLeft, below + kNote * (static_cast<double>(n) + 0.6), chart.notes[n],
+  const double height = below + kNote * static_cast<double>(notes.size());
+  std::string text = open_chart(heading, {rows.width, height}) + legend.svg;
+  for (std::size_t p = 0; p < chart.panels.size(); ++p) {
+    const auto place = static_cast<double>(p % rows.in_row);
+    text += draw(chart, chart.panels[p],
+                 {kCurvePanelLeft + place * (rows.panel_width + kCurvePanelGap),
+                  top + row * static_cast<double>(p / rows.in_row), false, rows.panel_width,
+                  rows.panel_height});
+  }
+  for (std::size_t n = 0; n < notes.size(); ++n) {
+    text += text_at(kCurvePanelLeft, below + kNote * (static_cast<double>(n) + 0.6), notes[n],
                     " fill=\"#555555\"");
   }
   return text + "</svg>\n";

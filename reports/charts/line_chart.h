@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "reports/charts/picture_style.h"
+
 namespace interlock {
 
 enum class PointMark { Dot, Pale, Cross };
@@ -38,11 +40,12 @@ struct LineChart {
   std::vector<ChartPanel> panels;       // side by side
   std::vector<bool> unjoined = {};      // curves whose points no line joins; empty: none
   std::vector<std::string> notes = {};  // lines below
+  PictureStyle style = {};              // of a file
 };
 
 /// Returns a file of SVG. Values that are not finite are left out; a curve is cut there. Text stays
 /// text, and equal charts give equal bytes. Both axes begin at 0 where a panel's values do not lie
-/// far above it.
+/// far above it. Panels stand below each other where the style's width has no room.
 std::string line_chart_svg(const LineChart& chart);
 
 /// Returns the same panels for a page.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <type_traits>
 
 #include "base/text.h"
 #include "reports/charts/training_report.h"
@@ -26,7 +27,7 @@ BarChart chart_of(const std::vector<ReadResult>& results, const std::string& fig
   const std::string common = common_name(names_of(results));
   BarChart chart{.subtitle = common, .bar_label = "device"};
   for (const ReadResult& result : results) {
-    BarPanel panel{.title = own_name(result.name, common)};
+    BarPanel panel{.title = own_name(result.name, common), .fails = !result.fits};
     for (const ReadDevice& device : result.simulated) {
       panel.bars.push_back(std::to_string(device.device));
     }
@@ -51,33 +52,43 @@ const std::vector<std::string>& figure_names() {
   return all;
 }
 
-std::string figure_svg(const std::string& figure, const ResultFiles& files) {
+void check_results(const std::string& figure, const ResultFiles& files) {
+  if (!files.results.empty()) return;
+  throw Error("figure " + figure +
+              " draws results of interlock simulate --json, and these are "
+              "curves of interlock train; expected figure tradeoff");
+}
+
+std::string figure_svg(const std::string& figure, const ResultFiles& files,
+                       const PictureStyle& style) {
+  const auto drawn = [&](auto chart) {
+    chart.style = style;
+    if constexpr (std::is_same_v<decltype(chart), BarChart>)
+      return bar_chart_svg(chart);
+    else
+      return line_chart_svg(chart);
+  };
   if (figure == "tradeoff") {
     if (files.curves.empty()) {
       throw Error(
           "figure tradeoff draws losses, and these results have none; expected files of "
           "interlock train --json");
     }
-    return line_chart_svg(training_chart(files.curves));
+    return drawn(training_chart(files.curves));
   }
-  if (files.results.empty()) {
-    throw Error("figure " + figure +
-                " draws results of interlock simulate --json, and these are "
-                "curves of interlock train; expected figure tradeoff");
-  }
+  check_results(figure, files);
   const std::string name = figure.substr(0, figure.find(':'));
   const std::string measures = name == figure ? "" : figure.substr(name.size() + 1);
-  if (name == "sweep") return sweep_figure(files.results, measures);
-  if (name == "table") return table_figure(files.results, measures);
-  static const std::map<std::string, std::string (*)(const std::vector<ReadResult>&)> by_name = {
+  if (name == "sweep") return drawn(sweep_figure(files.results, measures));
+  if (name == "pareto") return drawn(pareto_figure(files.results));
+  static const std::map<std::string, BarChart (*)(const std::vector<ReadResult>&)> by_name = {
       {"utilisation", utilisation_figure},
       {"memory", memory_figure},
-      {"breakdown", breakdown_figure},
-      {"pareto", pareto_figure}};
-  return by_name.at(name)(files.results);
+      {"breakdown", breakdown_figure}};
+  return drawn(by_name.at(name)(files.results));
 }
 
-std::string utilisation_figure(const std::vector<ReadResult>& results) {
+BarChart utilisation_figure(const std::vector<ReadResult>& results) {
   BarChart chart = chart_of(results, "utilisation");
   chart.title = "Utilisation of each device";
   chart.label = "share of a step (%)";
@@ -93,7 +104,7 @@ std::string utilisation_figure(const std::vector<ReadResult>& results) {
       chart.panels[r].values.push_back({device.useful, std::max(0.0, device.busy - device.useful)});
     }
   }
-  return bar_chart_svg(chart);
+  return chart;
 }
 
 namespace {
@@ -134,7 +145,7 @@ void draw_capacities(const std::vector<ReadResult>& results, double most, BarCha
 
 }  // namespace
 
-std::string memory_figure(const std::vector<ReadResult>& results) {
+BarChart memory_figure(const std::vector<ReadResult>& results) {
   BarChart chart = chart_of(results, "memory");
   const std::array<bool, kMemoryClasses> held = classes_held(results);
   std::vector<double> sizes;
@@ -160,7 +171,7 @@ std::string memory_figure(const std::vector<ReadResult>& results) {
     if (held[i]) chart.parts.push_back({look.meaning, look.colour});
   }
   draw_capacities(results, *std::max_element(sizes.begin(), sizes.end()), chart);
-  return bar_chart_svg(chart);
+  return chart;
 }
 
 BarChart breakdown_chart(std::vector<BarPanel> panels) {
@@ -187,7 +198,7 @@ BarChart breakdown_chart(std::vector<BarPanel> panels) {
   return chart;
 }
 
-std::string breakdown_figure(const std::vector<ReadResult>& results) {
+BarChart breakdown_figure(const std::vector<ReadResult>& results) {
   BarChart empty = chart_of(results, "breakdown");
   for (std::size_t r = 0; r < results.size(); ++r) {
     BarPanel& panel = empty.panels[r];
@@ -200,7 +211,7 @@ std::string breakdown_figure(const std::vector<ReadResult>& results) {
   }
   BarChart chart = breakdown_chart(std::move(empty.panels));
   chart.subtitle = empty.subtitle;
-  return bar_chart_svg(chart);
+  return chart;
 }
 
 }  // namespace interlock

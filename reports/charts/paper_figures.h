@@ -20,16 +20,20 @@ const std::vector<std::string>& figure_names();
 /// Returns the SVG of `figure`, after which a colon and measures may follow in sweeps. Every number
 /// of a result that is drawn stands in the picture with all its digits, beside the pointer. Throws:
 /// Error if the results have not what it needs. REQUIRES: figure is one of the names above, but not
-/// "timeline", which needs a simulation.
-std::string figure_svg(const std::string& figure, const ResultFiles& files);
+/// "timeline", which needs a simulation, and no "table" or "page".
+std::string figure_svg(const std::string& figure, const ResultFiles& files,
+                       const PictureStyle& style = {});
 
-/// Returns the SVG of one figure. REQUIRES: results is not empty.
-std::string utilisation_figure(const std::vector<ReadResult>& results);
-std::string memory_figure(const std::vector<ReadResult>& results);
-std::string breakdown_figure(const std::vector<ReadResult>& results);
+/// Throws: Error if `files` hold curves alone, which no `figure` but tradeoff draws.
+void check_results(const std::string& figure, const ResultFiles& files);
+
+/// Returns the chart of one figure. REQUIRES: results is not empty.
+BarChart utilisation_figure(const std::vector<ReadResult>& results);
+BarChart memory_figure(const std::vector<ReadResult>& results);
+BarChart breakdown_figure(const std::vector<ReadResult>& results);
 /// `measures`: names with commas between them; empty: busy, useful and speed-up.
-std::string sweep_figure(const std::vector<ReadResult>& results, const std::string& measures = "");
-std::string pareto_figure(const std::vector<ReadResult>& results);
+LineChart sweep_figure(const std::vector<ReadResult>& results, const std::string& measures = "");
+LineChart pareto_figure(const std::vector<ReadResult>& results);
 
 /// Returns the chart of the sweep figure. `measures`: names with commas between them. Nothing if
 /// results differ in no number. REQUIRES: results is not empty.
@@ -43,10 +47,12 @@ LineChart pareto_chart(const std::vector<ReadResult>& results, const std::string
 /// each result, with the parts that some device has. `panels` have values of all parts.
 BarChart breakdown_chart(std::vector<BarPanel> panels);
 
-/// Returns the results as a table in Markdown. With several measures a row is a result and a column
-/// a measure; one measure has a row for each combination of all swept paths but the last, and its
-/// values across.
-std::string table_figure(const std::vector<ReadResult>& results, const std::string& measures);
+enum class TableForm { Markdown, Latex };
+/// Returns the results as a table in Markdown, or as a tabular. With several measures a row is a
+/// result and a column a measure; one measure has a row for each combination of all swept paths but
+/// the last, and its values across. Results that do not fit in memory are marked.
+std::string table_figure(const std::vector<ReadResult>& results, const std::string& measures,
+                         TableForm form = TableForm::Markdown);
 
 std::vector<std::string> names_of(const std::vector<ReadResult>& results);
 

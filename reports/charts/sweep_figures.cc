@@ -142,7 +142,7 @@ std::optional<LineChart> sweep_chart(const std::vector<ReadResult>& results,
   return chart;
 }
 
-std::string sweep_figure(const std::vector<ReadResult>& results, const std::string& measures) {
+LineChart sweep_figure(const std::vector<ReadResult>& results, const std::string& measures) {
   auto chart = sweep_chart(results, measures.empty() ? "busy,useful,speed_up" : measures);
   if (!chart) {
     throw Error(
@@ -155,7 +155,7 @@ std::string sweep_figure(const std::vector<ReadResult>& results, const std::stri
     const std::string common = common_name(names_of(results));
     chart->title = "Utilisation and speed-up" + (common.empty() ? "" : ": " + common);
   }
-  return line_chart_svg(*chart);
+  return *chart;
 }
 
 LineChart pareto_chart(const std::vector<ReadResult>& results, const std::string& less) {
@@ -198,13 +198,13 @@ LineChart pareto_chart(const std::vector<ReadResult>& results, const std::string
   return chart;
 }
 
-std::string pareto_figure(const std::vector<ReadResult>& results) {
+LineChart pareto_figure(const std::vector<ReadResult>& results) {
   if (results.size() < 2) {
     throw Error(
         "figure pareto compares results, and there is one; expected several files, or a "
         "scenario with a sweep");
   }
-  return line_chart_svg(pareto_chart(results, "memory"));
+  return pareto_chart(results, "memory");
 }
 
 }  // namespace interlock

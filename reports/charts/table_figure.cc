@@ -1,4 +1,4 @@
-// Measures of results as a table in Markdown, for pages.
+// Measures of results as a table in Markdown or LaTeX, for pages and papers.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
@@ -12,62 +12,99 @@
 namespace interlock {
 namespace {
 
-std::string line(const std::vector<std::string>& cells) {
+constexpr const char* kFailsMark = "†";  // after what does not fit
+constexpr const char* kFailsWords = "† does not fit in the memory of a device";
+
+/// Cells as they are shown; the first column holds names, the others numbers.
+struct TableText {
+  std::vector<std::string> head;
+  std::vector<std::vector<std::string>> rows = {};
+  bool fails = false;  // some are marked
+};
+
+std::string markdown_line(const std::vector<std::string>& cells) {
   std::string text = "|";
   for (const std::string& cell : cells) text += " " + markdown_cell(cell) + " |";
   return text + "\n";
 }
 
-std::string ruler(std::size_t cells) {
-  std::string text = "| --- |";
-  for (std::size_t i = 1; i < cells; ++i) text += " ---: |";
-  return text + "\n";
+std::string markdown(const TableText& table) {
+  std::string text = markdown_line(table.head) + "| --- |";
+  for (std::size_t i = 1; i < table.head.size(); ++i) text += " ---: |";
+  text += "\n";
+  for (const std::vector<std::string>& row : table.rows) text += markdown_line(row);
+  return table.fails ? text + "\n" + kFailsWords + "\n" : text;
 }
 
-std::string by_result(const std::vector<ReadResult>& results,
-                      const std::vector<Measured>& measures) {
-  std::vector<std::string> head = {""}, names;
-  for (const Measured& measure : measures) head.push_back(measure.label);
-  for (const ReadResult& result : results) names.push_back(result.name);
-  const std::string common = common_name(names);
-  std::string text = line(head) + ruler(head.size());
-  for (std::size_t r = 0; r < results.size(); ++r) {
-    std::vector<std::string> cells = {own_name(names[r], common)};
-    for (std::size_t at = cells[0].find(" | "); at != std::string::npos;
-         at = cells[0].find(" | ")) {
-      cells[0].replace(at, 3, ", ");
-    }
-    for (const Measured& measure : measures) cells.push_back(shown(measure, r));
-    text += line(cells);
+std::string latex_line(const std::vector<std::string>& cells) {
+  std::string text = "  " + latex_cell(cells.front());
+  for (std::size_t i = 1; i < cells.size(); ++i) text += " & " + latex_cell(cells[i]);
+  return text + " \\\\\n";
+}
+
+/// Returns a tabular that needs no package.
+std::string latex(const TableText& table) {
+  std::string text =
+      "\\begin{tabular}{l" + std::string(table.head.size() - 1, 'r') + "}\n  \\hline\n";
+  text += latex_line(table.head) + "  \\hline\n";
+  for (const std::vector<std::string>& row : table.rows) text += latex_line(row);
+  text += "  \\hline\n";
+  if (table.fails) {
+    text += "  \\multicolumn{" + std::to_string(table.head.size()) + "}{l}{" +
+            latex_cell(kFailsWords) + "} \\\\\n";
   }
-  return text;
+  return text + "\\end{tabular}\n";
 }
 
-std::string across(const std::vector<ReadResult>& results, const Measured& measure) {
+TableText by_result(const std::vector<ReadResult>& results, const std::vector<Measured>& measures) {
+  TableText table{{""}};
+  for (const Measured& measure : measures) table.head.push_back(measure.label);
+  const std::vector<std::string> names = names_of(results);
+  const std::string common = common_name(names);
+  for (std::size_t r = 0; r < results.size(); ++r) {
+    std::string name = own_name(names[r], common);
+    for (std::size_t at = name.find(" | "); at != std::string::npos; at = name.find(" | ")) {
+      name.replace(at, 3, ", ");
+    }
+    if (!results[r].fits) name += (name.empty() ? "" : " ") + std::string(kFailsMark);
+    table.fails = table.fails || !results[r].fits;
+    std::vector<std::string>& row = table.rows.emplace_back();
+    row.push_back(name);
+    for (const Measured& measure : measures) row.push_back(shown(measure, r));
+  }
+  return table;
+}
+
+TableText across(const std::vector<ReadResult>& results, const Measured& measure) {
   if (std::any_of(results.begin(), results.end(),
                   [](const ReadResult& result) { return result.swept.empty(); })) {
     return by_result(results, {measure});
   }
-  const SweptTable table = swept_table(results);
-  std::vector<std::string> head = {measure.label};
-  for (const SweptValue& value : table.columns) head.push_back(value.label);
-  std::string text = line(head) + ruler(head.size());
-  for (std::size_t row = 0; row < table.rows.size(); ++row) {
-    std::vector<std::string> cells = {table.rows[row]};
-    for (const auto& result : table.cells[row]) {
+  const SweptTable swept = swept_table(results);
+  TableText table{{measure.label}};
+  for (const SweptValue& value : swept.columns) table.head.push_back(value.label);
+  for (std::size_t row = 0; row < swept.rows.size(); ++row) {
+    std::vector<std::string>& cells = table.rows.emplace_back();
+    cells.push_back(swept.rows[row]);
+    for (const auto& result : swept.cells[row]) {
       cells.push_back(result ? shown(measure, *result) : kUnknown);
+      if (!result || results[*result].fits) continue;
+      cells.back() += " " + std::string(kFailsMark);
+      table.fails = true;
     }
-    text += line(cells);
   }
-  return text;
+  return table;
 }
 
 }  // namespace
 
-std::string table_figure(const std::vector<ReadResult>& results, const std::string& measures) {
+std::string table_figure(const std::vector<ReadResult>& results, const std::string& measures,
+                         TableForm form) {
   const std::vector<Measured> shown = measured(
       measures.empty() ? "step_time,speed_up,busy,useful,memory,traffic" : measures, results);
-  return shown.size() > 1 ? by_result(results, shown) : across(results, shown.front());
+  const TableText table =
+      shown.size() > 1 ? by_result(results, shown) : across(results, shown.front());
+  return form == TableForm::Latex ? latex(table) : markdown(table);
 }
 
 }  // namespace interlock

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "reports/charts/picture_style.h"
 #include "reports/charts/svg_text.h"
 #include "reports/headlines/headlines.h"
 #include "reports/report.h"
@@ -20,7 +21,7 @@ namespace interlock {
 namespace {
 
 constexpr double kTimelineWidth = 1200, kTimelineLeft = 130, kTimelineRight = 20;
-constexpr double kTimelinePlot = kTimelineWidth - kTimelineLeft - kTimelineRight;
+constexpr const char* kDoesNotFit = "does not fit in memory";
 
 /// The messages from one rank to another, which have a thin lane below the devices.
 struct MessageLane {
@@ -36,10 +37,14 @@ struct TimelinePanel {
   double lane = 28;  // height, gap included
   std::vector<MessageLane> messages = {};
   std::vector<int> devices = {};  // by rank, as the machine counts
+  PictureStyle style = {};
+
+  double width() const { return style.width > 0 ? style.width : kTimelineWidth; }
+  double plot() const { return width() - kTimelineLeft - kTimelineRight; }
 
   const Program& program() const { return result->measurement.program; }
   double x(Seconds time) const {
-    return kTimelineLeft + kTimelinePlot * ((time - excerpt.begin) / (excerpt.end - excerpt.begin));
+    return kTimelineLeft + plot() * ((time - excerpt.begin) / (excerpt.end - excerpt.begin));
   }
   double y(int rank) const { return top + lane * rank; }
   double bar_height() const { return lane > 8 ? lane - 4 : lane * 0.75; }
@@ -78,9 +83,10 @@ std::vector<MessageLane> message_lanes(const TimelinePanel& panel) {
 }
 
 /// Returns a panel with the lanes of `result`, still empty.
-TimelinePanel lanes_of(const ScenarioResult& result, double top) {
+TimelinePanel lanes_of(const ScenarioResult& result, double top, const PictureStyle& style) {
   const auto ranks = static_cast<int>(result.measurement.program.ranks.size());
   TimelinePanel panel{.result = &result, .top = top, .lanes = std::min(ranks, kMostLanes)};
+  panel.style = style;
   panel.lane = std::clamp(720.0 / panel.lanes, 4.0, 28.0);
   panel.bottom = panel.y(panel.lanes);
   panel.devices = device_numbers(result.plan);
@@ -97,9 +103,10 @@ std::string lanes(const TimelinePanel& panel) {
   const int every = static_cast<int>(std::ceil(kLabelLane / panel.lane));
   for (int rank = 0; rank < panel.lanes; ++rank) {
     const double y = panel.y(rank);
-    text += "<rect" + attribute("x", kTimelineLeft) + attribute("y", y) +
-            attribute("width", kTimelinePlot) + attribute("height", panel.bar_height()) +
-            " fill=\"#f0f0f0\"/>\n";
+    text +=
+        "<rect" + attribute("x", kTimelineLeft) + attribute("y", y) +
+        attribute("width", panel.plot()) + attribute("height", panel.bar_height()) +
+        (panel.style.grey ? " fill=\"#ffffff\" stroke=\"#cccccc\"/>\n" : " fill=\"#f0f0f0\"/>\n");
     if (rank % every != 0) continue;
     const auto& stages = panel.result->measurement.metrics.devices[rank].stages;
     std::string label = "device " + std::to_string(panel.devices.at(rank));
@@ -107,6 +114,50 @@ std::string lanes(const TimelinePanel& panel) {
     text += text_at(kTimelineLeft - 8, y + panel.bar_height() / 2 + 4, label);
   }
   return text + "</g>\n";
+}
+
+/// Returns the paint of ops in a grey figure. Hatching is light, as letters stand on it.
+Paint op_paint(OpKind kind) {
+  switch (kind) {
+    case OpKind::F:
+      return {"#4d4d4d"};
+    case OpKind::B:
+      return {"#b3b3b3"};
+    case OpKind::I:
+      return {"#d9d9d9"};
+    case OpKind::W:
+      return {"#ffffff"};
+    case OpKind::R:
+      return {"#ffffff", Hatch::Rising};
+    case OpKind::H:
+      return {"#ffffff", Hatch::Dots};
+    case OpKind::U:
+      return {"#808080", Hatch::Crossed};
+  }
+  return {"#ffffff"};
+}
+
+std::string pattern_id(OpKind kind) { return std::string("op-") + letter(kind); }
+
+std::string fill_of(OpKind kind, const PictureStyle& style) {
+  if (!style.grey) return swatch(kind).colour;
+  const Paint paint = op_paint(kind);
+  return paint.hatch == Hatch::None ? paint.colour : "url(#" + pattern_id(kind) + ")";
+}
+
+std::string ink_of(OpKind kind, const PictureStyle& style) {
+  if (!style.grey) return swatch(kind).ink;
+  return kind == OpKind::F ? "#ffffff" : "#000000";
+}
+
+std::string patterns(const PictureStyle& style) {
+  if (!style.grey) return "";
+  std::string text;
+  for (const OpKind kind : kOpKindsInOrder) {
+    const Paint paint = op_paint(kind);
+    if (paint.hatch != Hatch::None) text += pattern_svg(pattern_id(kind), paint);
+  }
+  return "<defs>\n" + text + "</defs>\n";
 }
 
 std::string bars(const TimelinePanel& panel, OpKind kind, bool pale) {
@@ -120,9 +171,9 @@ std::string bars(const TimelinePanel& panel, OpKind kind, bool pale) {
             attribute("width", to - from) + attribute("height", panel.bar_height()) + "/>\n";
   }
   if (text.empty()) return text;
-  return "<g fill=\"" + std::string(swatch(kind).colour) + "\"" +
-         (pale ? " fill-opacity=\"0.5\"" : "") + " stroke=\"#ffffff\" stroke-width=\"0.5\">\n" +
-         text + "</g>\n";
+  const char* const border = panel.style.grey ? "#333333" : "#ffffff";
+  return "<g fill=\"" + fill_of(kind, panel.style) + "\"" + (pale ? " fill-opacity=\"0.5\"" : "") +
+         " stroke=\"" + border + "\" stroke-width=\"0.5\">\n" + text + "</g>\n";
 }
 
 /// Returns the words of a bar of `width`: "F3", or "2F3" where the rank has several stages, or the
@@ -155,7 +206,7 @@ std::string bar_labels(const TimelinePanel& panel, OpKind kind) {
     text += text_at((from + to) / 2, panel.y(span.rank) + panel.bar_height() / 2 + 4, label);
   }
   if (text.empty()) return text;
-  return "<g text-anchor=\"middle\" font-size=\"11\" fill=\"" + std::string(swatch(kind).ink) +
+  return "<g text-anchor=\"middle\" font-size=\"11\" fill=\"" + ink_of(kind, panel.style) +
          "\">\n" + text + "</g>\n";
 }
 
@@ -180,8 +231,8 @@ std::string message_bars(const TimelinePanel& panel) {
 }
 
 /// Returns a few steps of `result` from the measured window, lanes from `top` downwards.
-TimelinePanel step_panel(const ScenarioResult& result, double top) {
-  TimelinePanel panel = lanes_of(result, top);
+TimelinePanel step_panel(const ScenarioResult& result, double top, const PictureStyle& style) {
+  TimelinePanel panel = lanes_of(result, top, style);
   const int most = panel.lane >= kLabelLane ? kMostLabelledBars : kMostTimelineBars;
   panel.excerpt = choose_steps(result.measurement, kSteps, most);
   Excerpt& excerpt = panel.excerpt;
@@ -192,8 +243,9 @@ TimelinePanel step_panel(const ScenarioResult& result, double top) {
 }
 
 /// Returns the first `length` of the measured window, without messages.
-TimelinePanel window_panel(const ScenarioResult& result, double top, Seconds length) {
-  TimelinePanel panel = lanes_of(result, top);
+TimelinePanel window_panel(const ScenarioResult& result, double top, Seconds length,
+                           const PictureStyle& style) {
+  TimelinePanel panel = lanes_of(result, top, style);
   panel.excerpt.begin = result.measurement.metrics.window_begin;
   panel.excerpt.end = panel.excerpt.begin + (length > Seconds(0) ? length : Seconds(1));
   return panel;
@@ -218,41 +270,61 @@ std::string panel_svg(const TimelinePanel& panel) {
 
 constexpr double kTop = 86;
 
-/// Returns the start of the SVG: the element, a title and a subtitle, on white.
-std::string open_timeline(const std::string& title, const std::string& words, double bottom) {
-  const std::string width = svg_number(kTimelineWidth), height = svg_number(bottom + 76);
+/// The words and the legend at the top of a picture.
+struct TimelineTop {
+  Heading heading;
+  std::string legend = {};
+  double extra = 0;  // height beyond that of a line of each
+};
+
+/// Returns the start of the SVG: the element, heading and legend, on white.
+std::string open_timeline(const TimelineTop& top, const PictureStyle& style, double bottom) {
+  const std::string width = svg_number(style.width > 0 ? style.width : kTimelineWidth);
+  const std::string height = svg_number(bottom);
+  std::string title;
+  for (const std::string& line : top.heading.title) title += (title.empty() ? "" : " ") + line;
   return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + width + "\" height=\"" + height +
          "\" viewBox=\"0 0 " + width + " " + height +
          "\" role=\"img\" font-family=\"Helvetica, Arial, sans-serif\"" +
          " font-size=\"12\" fill=\"#222222\">\n" + "<title>" + escape_markup(title) + "</title>\n" +
-         "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n" +
-         text_at(20, 28, title, " font-size=\"18\" font-weight=\"bold\"") +
-         text_at(20, 48, words, " fill=\"#555555\"");
+         "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n" + patterns(style) +
+         heading_svg(top.heading) + top.legend;
 }
 
-/// Returns a legend of the op letters that occur in any of `panels`.
-std::string legend(const std::vector<TimelinePanel>& panels) {
-  std::string text;
-  double x = kTimelineLeft;
+bool uses(const ScenarioResult* result, OpKind kind) {
+  const auto& ops = result->measurement.program.ops;
+  return std::any_of(ops.begin(), ops.end(), [&](const OpInfo& op) { return op.kind == kind; });
+}
+
+/// Adds a legend of the op letters that occur in any of `results`.
+void add_legend(const std::vector<const ScenarioResult*>& results, const PictureStyle& style,
+                TimelineTop& top) {
+  constexpr double kLegendRow = 20, kLegendSign = 38, kLegendLetter = 5.9;
+  double x = kTimelineLeft, y = 60 + top.extra;
   for (const OpKind kind : kOpKindsInOrder) {
-    const auto user = std::find_if(panels.begin(), panels.end(), [&](const TimelinePanel& panel) {
-      const auto& ops = panel.program().ops;
-      return std::any_of(ops.begin(), ops.end(), [&](const OpInfo& op) { return op.kind == kind; });
-    });
-    if (user == panels.end()) continue;
+    const auto user = std::find_if(results.begin(), results.end(),
+                                   [&](const auto* result) { return uses(result, kind); });
+    if (user == results.end()) continue;
     const std::string words =
-        std::string(1, letter(kind)) + " " + meaning_in(user->program(), kind);
-    text += "<rect" + attribute("x", x) + " y=\"60\" width=\"14\" height=\"14\" fill=\"" +
-            swatch(kind).colour + "\"/>\n" + text_at(x + 19, 71.5, words);
-    x += 38 + 5.9 * static_cast<double>(words.size());
+        std::string(1, letter(kind)) + " " + meaning_in((*user)->measurement.program, kind);
+    const double wide = kLegendSign + kLegendLetter * static_cast<double>(words.size());
+    if (style.width > 0 && x > kTimelineLeft && x + wide > style.width) {
+      x = kTimelineLeft;
+      y += kLegendRow;
+      top.extra += kLegendRow;
+    }
+    top.legend += "<rect" + attribute("x", x) + attribute("y", y) +
+                  " width=\"14\" height=\"14\" fill=\"" + fill_of(kind, style) +
+                  (style.grey ? "\" stroke=\"#333333\" stroke-width=\"0.5\"/>\n" : "\"/>\n") +
+                  text_at(x + 19, y + 11.5, words);
+    x += wide;
   }
-  return text;
 }
 
 std::string axis(const TimelinePanel& picture) {
   const Seconds range = picture.excerpt.end - picture.excerpt.begin;
   const Scale scale = scale_of_seconds({range.value()});
-  const Ticks marks = ticks(range.value() / scale.size, 10);
+  const Ticks marks = ticks(range.value() / scale.size, picture.plot() < 400 ? 5 : 10);
   const double y = picture.bottom + 4;
   const auto move_to = [&](double x) {
     return std::string("M") + svg_number(x) + " " + svg_number(y);
@@ -261,13 +333,13 @@ std::string axis(const TimelinePanel& picture) {
   std::string labels = "<g text-anchor=\"middle\">\n";
   lines.append(move_to(kTimelineLeft))
       .append("H")
-      .append(svg_number(kTimelineLeft + kTimelinePlot));
+      .append(svg_number(kTimelineLeft + picture.plot()));
   for (const double mark : marks.at) {
     const double x = picture.x(picture.excerpt.begin + Seconds(mark * scale.size));
     lines.append(move_to(x)).append("v5");
     labels += text_at(x, y + 18, fixed(mark, marks.decimals));
   }
-  labels += text_at(kTimelineLeft + kTimelinePlot / 2, y + 36,
+  labels += text_at(kTimelineLeft + picture.plot() / 2, y + 36,
                     "time since the measured window began (" + scale.unit + ")");
   return lines + "\"/>\n" + labels + "</g>\n";
 }
@@ -286,7 +358,19 @@ std::string caption(const TimelinePanel& picture) {
     words += " The first " + std::to_string(picture.lanes) + " of " +
              std::to_string(picture.program().ranks.size()) + " devices.";
   }
-  return text_at(kTimelineLeft, picture.bottom + 62, words, " fill=\"#555555\"");
+  return words;
+}
+
+/// The words below a picture, in lines.
+struct TimelineFoot {
+  std::string svg;
+  double bottom = 0;  // of the picture
+};
+TimelineFoot foot_of(const TimelinePanel& picture, const std::string& words) {
+  const double room = picture.style.width > 0 ? picture.plot() : 0;
+  const std::vector<std::string> lines = in_lines(words, room, 12);
+  return {lines_at(kTimelineLeft, picture.bottom + 62, lines),
+          picture.bottom + 76 + kTextLine * static_cast<double>(lines.size() - 1)};
 }
 
 /// Returns the length of two of the longest steps, but no more than any window or the number of
@@ -302,47 +386,63 @@ Seconds common_length(const std::vector<ScenarioResult>& results) {
   Seconds length = std::min(2 * longest, least);
   const auto bars = [&] {
     int sum = 0;
-    for (const auto& result : results) sum += count_bars(window_panel(result, 0, length));
+    for (const auto& result : results) sum += count_bars(window_panel(result, 0, length, {}));
     return sum;
   };
   while (length > Seconds(0) && bars() > kMostLabelledBars) length *= 0.5;
   return length;
 }
 
-}  // namespace
-
-std::string svg_timeline(const ScenarioResult& result) {
-  const TimelinePanel panel = step_panel(result, kTop);
-  return open_timeline(result.plan.question.name, subtitle(result), panel.bottom) +
-         legend({panel}) + panel_svg(panel) + axis(panel) + caption(panel) + "</svg>\n";
+TimelineTop top_of(const std::string& title, const std::string& words, const PictureStyle& style) {
+  TimelineTop top{heading_of(title, words, style)};
+  top.extra = top.heading.extra;
+  return top;
 }
 
-std::string svg_timelines(const std::vector<ScenarioResult>& results) {
-  if (results.size() == 1) return svg_timeline(results.front());
+std::string one_timeline(const ScenarioResult& result, const PictureStyle& style) {
+  const bool fits = result.measurement.metrics.fits_in_memory;
+  TimelineTop top = top_of(result.plan.question.name,
+                           subtitle(result) + (fits ? "" : std::string("; ") + kDoesNotFit), style);
+  add_legend({&result}, style, top);
+  const TimelinePanel panel = step_panel(result, kTop + top.extra, style);
+  const TimelineFoot foot = foot_of(panel, caption(panel));
+  return open_timeline(top, style, foot.bottom) + panel_svg(panel) + axis(panel) + foot.svg +
+         "</svg>\n";
+}
+
+}  // namespace
+
+std::string svg_timeline(const ScenarioResult& result) { return one_timeline(result, {}); }
+
+std::string svg_timelines(const std::vector<ScenarioResult>& results, const PictureStyle& style) {
+  if (results.size() == 1) return one_timeline(results.front(), style);
   constexpr double kTitle = 24, kGap = 10;
   const Seconds length = common_length(results);
   const std::string common = common_name(results);
+  TimelineTop top = top_of(common.empty() ? "Timelines" : common,
+                           "each from the start of its measured window, all to one scale", style);
+  std::vector<const ScenarioResult*> all;
+  for (const ScenarioResult& result : results) all.push_back(&result);
+  add_legend(all, style, top);
   std::vector<TimelinePanel> panels;
   std::string text;
-  double top = kTop + kTitle;
+  double y = kTop + top.extra + kTitle;
   for (const ScenarioResult& result : results) {
-    panels.push_back(window_panel(result, top, length));
-    text += text_at(kTimelineLeft, top - 7,
-                    own_name(result.plan.question.name, common) + ": step time " +
-                        format(result.measurement.metrics.step_time) + ", busy " +
-                        format_percent(result.measurement.metrics.busy),
-                    " font-weight=\"bold\"") +
-            panel_svg(panels.back());
-    top = panels.back().bottom + kTitle + kGap;
+    panels.push_back(window_panel(result, y, length, style));
+    const Metrics& metrics = result.measurement.metrics;
+    text +=
+        text_at(kTimelineLeft, y - 7,
+                own_name(result.plan.question.name, common) + ": step time " +
+                    format(metrics.step_time) + ", busy " + format_percent(metrics.busy) +
+                    (metrics.fits_in_memory ? "" : std::string(", ") + kDoesNotFit),
+                metrics.fits_in_memory || style.grey ? " font-weight=\"bold\""
+                                                     : " font-weight=\"bold\" fill=\"#b3261e\"") +
+        panel_svg(panels.back());
+    y = panels.back().bottom + kTitle + kGap;
   }
-  const TimelinePanel& last = panels.back();
-  const std::string title = common.empty() ? "Timelines" : common;
-  return open_timeline(title, "each from the start of its measured window, all to one scale",
-                       last.bottom) +
-         legend(panels) + text + axis(last) +
-         text_at(kTimelineLeft, last.bottom + 62,
-                 "Numbers count micro-batches in a step. Pale: trains nothing on its device.",
-                 " fill=\"#555555\"") +
+  const TimelineFoot foot = foot_of(
+      panels.back(), "Numbers count micro-batches in a step. Pale: trains nothing on its device.");
+  return open_timeline(top, style, foot.bottom) + text + axis(panels.back()) + foot.svg +
          "</svg>\n";
 }
 

@@ -43,6 +43,30 @@ Json modules_json(const DurationTable& table) {
   return modules;
 }
 
+Json pipeline_json(const DurationTable& table, const PipelineAnswer& answer) {
+  Json ranks = Json::array(), gains = Json::array();
+  for (std::size_t r = 0; r < answer.ranks.size(); ++r) {
+    const RankUse& use = answer.ranks[r];
+    Json rank = {{"file", clean_utf8(table.pipeline.ranks[r].file)}, {"stages", use.stages}};
+    if (const auto number = table.pipeline.ranks[r].rank) rank["rank"] = *number;
+    rank["clock_shift_s"] = use.clock_shift.value();
+    for (int part = 0; part < kRankTimes; ++part) {
+      rank[name_of(static_cast<RankTime>(part)) + std::string("_s")] =
+          use.time[static_cast<std::size_t>(part)].value();
+    }
+    ranks.push_back(rank);
+  }
+  for (const Seconds gain : answer.cost.stage_gain) gains.push_back(gain.value());
+  return {{"steps", answer.steps},
+          {"window_s", answer.window.value()},
+          {"ranks", ranks},
+          {"step_s", answer.cost.measured.value()},
+          {"replayed_step_s", answer.cost.replayed.value()},
+          {"even_ops_step_s", answer.cost.even.value()},
+          {"equal_stages_step_s", answer.cost.equal.value()},
+          {"stage_gain_s", gains}};
+}
+
 Json ops_json(const DurationTable& table) {
   Json ops = Json::array();
   for (const MeasuredPart& part : table.parts) {
@@ -99,7 +123,7 @@ std::string duration_json(const DurationTable& table) {
   }
   Json files = Json::array();
   for (const std::string& file : table.files) files.push_back(clean_utf8(file));
-  const Json measured = {
+  Json measured = {
       {"format", "interlock-durations/1"},
       {"files", files},
       {"steps", table.steps},
@@ -112,6 +136,10 @@ std::string duration_json(const DurationTable& table) {
         {"communication", table.communication.value()},
         {"copies", table.copies.value()}}},
       {"left_out", {{"without_time", table.without_time}, {"duplicates", table.duplicates}}}};
+  std::string why;
+  if (const auto answer = analyse(table.pipeline, why)) {
+    measured["pipeline"] = pipeline_json(table, *answer);
+  }
   const Json model = {{"kind", "profile"},
                       {"source", source},
                       {"modules", modules_json(table)},

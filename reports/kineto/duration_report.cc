@@ -4,9 +4,11 @@
 
 #include "base/spread.h"
 #include "base/text.h"
+#include "reports/headlines/headlines.h"
 #include "reports/kineto/duration_table.h"
 #include "reports/terminal/layout.h"
 #include "reports/words/encode.h"
+#include "reports/words/scale.h"
 
 namespace interlock {
 namespace {
@@ -69,6 +71,54 @@ std::vector<Headline> shares(const DurationTable& table) {
           {"Bytes", format(Bytes(bytes)), "of messages and copies that say them"}};
 }
 
+Grid rank_grid(const DurationTable& table, const PipelineAnswer& answer) {
+  Grid grid;
+  grid.columns = {{"Rank", "", false}, {"Stages", "", false}};
+  for (int part = 0; part < kRankTimes; ++part) {
+    std::string name = name_of(static_cast<RankTime>(part));
+    std::replace(name.begin(), name.end(), '_', ' ');
+    grid.columns.push_back({name, "%"});
+  }
+  for (std::size_t r = 0; r < answer.ranks.size(); ++r) {
+    const RankUse& use = answer.ranks[r];
+    const auto number = table.pipeline.ranks[r].rank;
+    std::vector<Cell>& row = grid.rows.emplace_back();
+    row.push_back({number ? std::to_string(*number) : "file " + std::to_string(r + 1)});
+    row.push_back({list_stages(use.stages)});
+    for (const Seconds time : use.time) row.push_back({fixed(100 * (time / answer.window), 1)});
+  }
+  return grid;
+}
+
+/// Says what stragglers cost, in lines.
+std::vector<Headline> straggler_lines(const StragglerCost& cost) {
+  const auto saved = [&](Seconds step, Seconds than) {
+    return format_percent((than - step) / than) + " shorter";
+  };
+  std::vector<Headline> lines = {
+      {"Step", format(cost.measured),
+       "measured; " + format(cost.replayed) + " when its ops are put together again"},
+      {"If ops were even", format(cost.even),
+       saved(cost.even, cost.replayed) + ": each takes the median of its stage"},
+      {"If stages were equal", format(cost.equal),
+       saved(cost.equal, cost.replayed) + ": each also the mean of all stages"}};
+  const auto most = std::max_element(cost.stage_gain.begin(), cost.stage_gain.end());
+  if (most != cost.stage_gain.end() && *most > cost.even * 1e-3) {
+    lines.push_back({"Slowest stage", std::to_string(most - cost.stage_gain.begin()),
+                     format(*most) + " of a step, against one as quick as the others"});
+  }
+  return lines;
+}
+
+std::string pipeline_report(const DurationTable& table, const TableStyle& style) {
+  std::string why;
+  const auto answer = analyse(table.pipeline, why);
+  if (!answer) return table.files.size() > 1 ? "\nNot taken for a pipeline: " + why + ".\n" : "";
+  std::string text = "\nShares of the time of each rank, idle by what it waits for:\n\n";
+  text += lay_out(rank_grid(table, *answer), style) + "\n";
+  return text + headline_lines(straggler_lines(answer->cost), style);
+}
+
 std::vector<std::string> notes(const DurationTable& table) {
   std::vector<std::string> notes;
   const bool halved = std::any_of(table.parts.begin(), table.parts.end(),
@@ -108,7 +158,7 @@ std::string duration_report(const DurationTable& table, const TableStyle& style)
     }
     text += "\n";
   }
-  text += headline_lines(shares(table), style);
+  text += headline_lines(shares(table), style) + pipeline_report(table, style);
   if (table.without_time + table.duplicates > 0) {
     text += "\nLeft out: " + counted(static_cast<std::size_t>(table.without_time), "event") +
             " without a time or a duration, " +

@@ -90,6 +90,7 @@ void add_trace(DurationTable& table, const KinetoEvents& events) {
   table.without_time += events.without_time;
   table.duplicates += events.duplicates;
   const OpAttribution ops = attribute_ops(events);
+  add_rank(table.pipeline, events, ops);
   const std::string whole = whole_name(table, events);
   const std::vector<std::string> parts = parts_of(ops.occurrences, whole);
   add_ops(table, ops.occurrences, parts, whole);

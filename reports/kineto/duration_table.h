@@ -17,6 +17,7 @@
 
 #include "base/units.h"
 #include "reports/kineto/kineto_events.h"
+#include "reports/kineto/measured_pipeline.h"
 #include "reports/kineto/phase_names.h"
 #include "reports/report.h"
 
@@ -50,6 +51,7 @@ struct DurationTable {
   Seconds in_ops, other_kernels, communication, copies;  // sums over all events of devices
   int steps = 0;                                         // of the trace that has most
   int without_time = 0, duplicates = 0;
+  MeasuredPipeline pipeline;
 };
 
 /// Adds what one trace says.

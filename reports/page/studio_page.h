@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
 
 #include "reports/charts/line_chart.h"
@@ -9,9 +11,16 @@
 
 namespace interlock {
 
+/// The engine of a page that needs no server.
+struct OfflineEngine {
+  std::string script, program;               // of Emscripten; WebAssembly
+  std::map<std::string, std::string> files;  // that it reads, by their paths
+};
+
 /// The scenario that a page begins with.
 struct StudioOpening {
   std::string file, text;
+  std::optional<OfflineEngine> engine = std::nullopt;  // nothing: the page is served
 };
 
 /// Returns the page. What it asks goes through one interface, web/studio/engine.js.

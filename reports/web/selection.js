@@ -1,6 +1,7 @@
-// Selection: one op, message or collective, with arrows to what it needed and what needs it, and
-// the chain of those that it had to wait for.
+// Selection: one op, message or collective, with arrows to what it needed and what needs it.
 // SPDX-License-Identifier: Apache-2.0
+
+// Also the chain of those that it had to wait for.
 
 // Returns the middle of lane number `lane` in the picture; null if it is not shown.
 function laneMiddle(lane, scenario, lanes) {

@@ -1,4 +1,4 @@
-// Tables: rows in the order of any column, rows that hold some words, and copies for other programs.
+// Tables: rows in the order of any column, rows that hold some words, copies for other programs.
 // SPDX-License-Identifier: Apache-2.0
 
 const SIZES = { k: 1e3, M: 1e6, G: 1e9, T: 1e12 };
@@ -61,11 +61,13 @@ function csvOf(rows) {
 }
 
 const LATEX = {
-  '\\': '\\textbackslash{}', '~': '\\textasciitilde{}', '^': '\\textasciicircum{}', '×': '$\\times$',
+  '\\': '\\textbackslash{}', '~': '\\textasciitilde{}', '^': '\\textasciicircum{}',
+  '×': '$\\times$',
 };
 
 function latexOf(rows, numbers) {
-  const plain = (text) => text.replace(/[\\~^×&%$#_{}]/g, (letter) => LATEX[letter] || `\\${letter}`);
+  const plain = (text) => text.replace(/[\\~^×&%$#_{}]/g,
+    (letter) => LATEX[letter] || `\\${letter}`);
   const line = (row) => `${row.map(plain).join(' & ')} \\\\\n`;
   const columns = numbers.map((number) => (number ? 'r' : 'l')).join('');
   return `\\begin{tabular}{${columns}}\n\\hline\n${line(rows[0])}\\hline\n` +
@@ -104,7 +106,8 @@ function addTableTools(table) {
   });
   const numbers = [...table.tHead.rows[0].cells].map((head) => head.classList.contains('number'));
   table.parentElement.before(element('div', { className: 'tools' }, filter,
-    button('Copy as CSV', 'The rows shown, with commas', () => copyText(csvOf(shownRows(table)), told)),
+    button('Copy as CSV', 'The rows shown, with commas',
+      () => copyText(csvOf(shownRows(table)), told)),
     button('Copy as LaTeX', 'The rows shown, as a tabular',
       () => copyText(latexOf(shownRows(table), numbers), told)), told));
 }

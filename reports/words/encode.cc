@@ -3,7 +3,9 @@
 #include "reports/words/encode.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <utility>
 
 #include "base/text.h"
 
@@ -47,6 +49,33 @@ std::string markdown_cell(std::string_view text) {
     safe += c == '<' ? "&lt;" : std::string(1, c);
   }
   return safe;
+}
+
+std::string latex_cell(std::string_view text) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 8> kSpelt{
+      {{"\\", "\\textbackslash{}"},
+       {"~", "\\textasciitilde{}"},
+       {"^", "\\textasciicircum{}"},
+       {"×", "$\\times$"},
+       {"†", "$^\\dagger$"},
+       {"µ", "$\\mu$"},
+       {"–", "--"},
+       {"\n", " "}}};
+  const std::string clean = clean_utf8(text);
+  std::string cell;
+  for (std::string_view rest = clean; !rest.empty();) {
+    const std::string_view letter = rest.substr(0, utf8_length(rest));
+    rest.remove_prefix(letter.size());
+    const auto spelt = std::find_if(kSpelt.begin(), kSpelt.end(),
+                                    [&](const auto& one) { return one.first == letter; });
+    if (spelt != kSpelt.end()) {
+      cell += spelt->second;
+      continue;
+    }
+    if (std::string_view("&%$#_{}").find(letter) != std::string_view::npos) cell += '\\';
+    cell += letter;
+  }
+  return cell;
 }
 
 std::string escape_markup(std::string_view text) {

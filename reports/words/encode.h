@@ -18,6 +18,9 @@ std::string escape_markup(std::string_view text);
 /// Returns `text` for a cell of a Markdown table: bars would end it, a "<" begin markup.
 std::string markdown_cell(std::string_view text);
 
+/// Returns `text` for a cell of a LaTeX table: its signs are escaped, and those beyond Latin spelt.
+std::string latex_cell(std::string_view text);
+
 /// Columns that cleaned `text` takes on a terminal, one for each code point.
 std::size_t display_width(std::string_view text);
 

@@ -3,7 +3,6 @@
 #include "scenarios/search/plan_search.h"
 
 #include <algorithm>
-#include <compare>
 #include <map>
 #include <memory>
 #include <tuple>
@@ -269,7 +268,9 @@ class PlanSearch {
     std::array<int, 9> degrees;     // and sizes, and the order of work
     std::array<double, 8> numbers;  // of the estimate
     std::array<double, kTimeUses> time;
-    auto operator<=>(const SeenPlan&) const = default;
+    bool operator<(const SeenPlan& other) const {
+      return std::tie(degrees, numbers, time) < std::tie(other.degrees, other.numbers, other.time);
+    }
   };
   struct Alike {
     std::size_t first;                // layout that was looked at first

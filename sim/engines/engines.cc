@@ -27,7 +27,10 @@ constexpr bool kHasSimGrid = true;
 /// Opens the module, see module_file. It brings SimGrid, which takes tens of
 /// milliseconds to load, so that runs without contention do not pay for it.
 SimGridRun simgrid_module() {
-#ifdef INTERLOCK_NO_SIMGRID
+#ifdef __EMSCRIPTEN__
+  throw Error("a page has no SimGrid; expected \"auto\" or \"native\" as engine, whose times are " +
+              std::string("the same, or interlock studio without --out"));
+#elif defined(INTERLOCK_NO_SIMGRID)
   throw Error("this build has no SimGrid: when it was configured, " INTERLOCK_NO_SIMGRID
               "; expected \"auto\" or \"native\" as engine; or install it (Debian: "
               "libsimgrid-dev), then configure and build again");

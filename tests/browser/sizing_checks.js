@@ -45,7 +45,8 @@ tell({
     const dot = panels()[0].querySelectorAll('.curve circle')[1].getBoundingClientRect();
     const met = document.elementFromPoint(dot.left + dot.width / 2, dot.top + dot.height / 2);
     const title = met.querySelector('title');
-    expect(title && /^\S+ x 4: devices 4, time \(.+\) [0-9.]+/.test(title.textContent), met.outerHTML);
+    expect(title && /^\S+ x 4: devices 4, time \(.+\) [0-9.]+/.test(title.textContent),
+      met.outerHTML);
   },
   'a machine that is switched off is gone everywhere': () => {
     document.querySelector('.legend input').click();

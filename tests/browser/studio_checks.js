@@ -46,7 +46,8 @@ tell({
     expect(find('#trouble').hidden, find('#trouble').textContent);
   },
   'bandwidth, latency and memory slide, and open the machine': async () => {
-    for (const path of ['cluster.port.bandwidth', 'cluster.port.latency', 'cluster.device.memory']) {
+    const paths = ['cluster.port.bandwidth', 'cluster.port.latency', 'cluster.device.memory'];
+    for (const path of paths) {
       const slider = find(`[id="slide-${path}"]`);
       expect(slider, `no slider for ${path}`);
       const was = slider.parentElement.querySelector('.value').textContent;
@@ -92,7 +93,8 @@ tell({
       mirror().setCursor(mirror().posFromIndex(index));
       mirror().showHint();
       await until(() => find('.CodeMirror-hints'));
-      const names = [...document.querySelectorAll('.CodeMirror-hint')].map((one) => one.firstChild.data);
+      const hints = [...document.querySelectorAll('.CodeMirror-hint')];
+      const names = hints.map((one) => one.firstChild.data);
       mirror().closeHint();
       return names;
     };
@@ -147,7 +149,8 @@ tell({
     find('#plan-tokens').value = '1';
     studioButton('Plan', find('#panel-plan')).click();
     await until(() => !find('#panel-plan .alarm').hidden);
-    expect(find('#panel-plan').textContent.includes('samples'), find('#panel-plan .alarm').textContent);
+    expect(find('#panel-plan').textContent.includes('samples'),
+      find('#panel-plan .alarm').textContent);
     find('#tab-step').click();
   },
   'a link holds the scenario, a command says it': async () => {

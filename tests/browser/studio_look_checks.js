@@ -9,7 +9,8 @@ tell({
     expect(scrollWidth <= clientWidth, `${scrollWidth} pixels in ${clientWidth}`);
   },
   'every control is large enough to be hit': () => {
-    for (const one of document.querySelectorAll('#controls select, #controls input, #tools button')) {
+    const controls = '#controls select, #controls input, #tools button';
+    for (const one of document.querySelectorAll(controls)) {
       const box = one.getBoundingClientRect();
       expect(!box.width || (box.width >= 38 && box.height >= 19), `${one.id}: ${box.height} high`);
     }

@@ -16,7 +16,8 @@ tell({
     await studioCalm();
     expect(document.documentElement.dataset.version === '51', 'not fifty changes');
     expect(seen[seen.length - 1] === 60, `shown: ${seen.join(' ')}`);
-    expect(seen.every((one, i) => i === 0 || one >= seen[i - 1]), `out of order: ${seen.join(' ')}`);
+    expect(seen.every((one, i) => i === 0 || one >= seen[i - 1]),
+      `out of order: ${seen.join(' ')}`);
   },
   'the numbers are those of the same text asked once': async () => {
     const shown = find('#headlines').textContent;

@@ -54,7 +54,7 @@ tell({
       expect(section === document.querySelector(':target') && isHere(section), section.id);
     }
   },
-  'sections are folded but the first, the fastest and the front; a link opens its own': async () => {
+  'sections but the first, the fastest and the front are folded; a link opens one': async () => {
     const folds = [...document.querySelectorAll('section > details')];
     expect(folds.length === 9 && folds[0].open, `${folds.length} sections`);
     const marked = folds.filter((fold) => fold.querySelector('.mark'));

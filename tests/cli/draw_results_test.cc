@@ -137,6 +137,54 @@ TEST_CASE("what cannot be drawn is refused in one sentence, and nothing is writt
                  "there is no folder \"none\""));
 }
 
+TEST_CASE("figures have the width, the title and the values that they are asked for") {
+  const Results results;
+  const auto refused = [&](const std::string& options) {
+    return results.refusal("report two.json --figure sweep --out f.svg " + options);
+  };
+  CHECK(contains(refused("--width 3.5yd"), "--width \"3.5yd\": expected 240 to 4000 pixels"));
+  CHECK(contains(refused("--width 10mm"), "expected 240 to 4000 pixels"));
+  const auto drawn = [&](const std::string& options) {
+    const Outcome run = results.run("report toy.json --figure sweep --out f.svg -q " + options);
+    CHECK(run.err == "");
+    return read_file(results.folder.path("f.svg"));
+  };
+  const std::string swept = "--set 'sweep={\"training.steps\": [2, 3]}' ";
+  CHECK(contains(drawn(swept + "--width 90mm"), " width=\"340.16\""));
+  CHECK(contains(drawn(swept + "--width 3.5in --title Ours"), ">Ours</text>"));
+  CHECK(contains(drawn(swept + "--grey"), "stroke-dasharray"));
+}
+
+TEST_CASE("tables are written for LaTeX, and take no width") {
+  const Results results;
+  CHECK(results.run("report two.json --figure table:step_time,busy --out t.tex").exit_code == 0);
+  const std::string text = read_file(results.folder.path("t.tex"));
+  CHECK(text.starts_with("\\begin{tabular}{lrr}\n"));
+  CHECK(text.ends_with("\\end{tabular}\n"));
+  CHECK(contains(results.refusal("report two.json --figure table --out t.md --width 480"),
+                 "--width is of pictures"));
+  CHECK(contains(results.refusal("report two.json --figure table --out - --set training.steps=4"),
+                 "these are results, which stay as they are"));
+}
+
+TEST_CASE("a memory snapshot is a pickle that Python reads") {
+  const Folder folder;
+  folder.file("toy.json", kPairwise);
+  CHECK(run_program({"simulate", "toy.json", "--memory-snapshot", "m.txt"}, folder.path()).err ==
+        "--memory-snapshot m.txt: expected a name that ends with .pickle\n");
+  const Outcome run =
+      run_program({"simulate", "toy.json", "--memory-snapshot", "m.pickle"}, folder.path());
+  CHECK(contains(run.err, "wrote m.pickle"));
+  if (run_shell("python3 --version", folder.path()).exit_code != 0) {
+    return tell_skipped("a memory snapshot, read by Python", "python3");
+  }
+  const Outcome read = run_shell(
+      "python3 -c 'import pickle; s = pickle.load(open(\"m.pickle\", \"rb\")); "
+      "print(len(s[\"device_traces\"]), s[\"device_traces\"][0][1][\"action\"])'",
+      folder.path());
+  CHECK(read.out == "4 alloc\n");
+}
+
 TEST_CASE("curves of training are drawn as a trade-off, without what their names share") {
   const Folder folder;
   const auto curve = [](const std::string& strategy) {

@@ -186,6 +186,29 @@ TEST_CASE("a studio that has just begun ends as well") {
   }
 }
 
+TEST_CASE("a page that is a file says what it lacks in a sentence") {
+  const Folder folder;
+  const auto refusal = [&](const std::string& program, const std::string& options) {
+    const Outcome run =
+        run_shell("'" + program + "' studio '" + kScenario + "' " + options, folder.path());
+    CHECK(run.exit_code == 2);
+    CHECK(run.out == "");
+    CHECK(std::count(run.err.begin(), run.err.end(), '\n') == 1);
+    return run.err;
+  };
+  CHECK(refusal(INTERLOCK_PROGRAM, "--out s.txt").find("ends with .html") != std::string::npos);
+  CHECK(refusal(INTERLOCK_PROGRAM, "--out s.html --port 8080").find("needs no server") !=
+        std::string::npos);
+  CHECK(refusal(INTERLOCK_PROGRAM, "--out none/s.html").find("there is no folder") !=
+        std::string::npos);
+  // A program that lies alone has no engine beside it.
+  std::filesystem::copy_file(INTERLOCK_PROGRAM, folder.path("alone"));
+  const std::string lacks = refusal(folder.path("alone"), "--out s.html");
+  CHECK(lacks.find("the engine of such a page was not built") != std::string::npos);
+  CHECK(lacks.find("ninja -C build studio_engine") != std::string::npos);
+  CHECK(folder.files() == std::vector<std::string>{"alone"});
+}
+
 TEST_CASE("a port that is taken, and a scenario that is not there, are said in a sentence") {
   const StudioProgram studio(INTERLOCK_PROGRAM, {kScenario});
   const std::string port = std::to_string(studio.port());

@@ -203,6 +203,27 @@ TEST_CASE("SimGrid, which needs a process of its own, is refused") {
   CHECK(swept.rows[1].error.empty());
 }
 
+TEST_CASE("an option asks for SimGrid, whose times are those of the native engine") {
+  const std::string text = R"({"model": {"kind": "profile", "modules": [{"repeat": 4,
+      "forward": "1 ms", "backward_input": "1 ms", "backward_weight": "1 ms", "output": "8 MiB"}]},
+    "cluster": {"machine": "dgx-a100-80g", "devices": 4},
+    "training": {"strategy": "global", "micro_batches": 4, "steps": 2}})";
+  Options options;
+  const Result native = simulate(text, options);
+  CHECK(native.json().find("\"engine\": \"native\"") != std::string::npos);
+  options.engine = "native";
+  CHECK(simulate(text, options).step_time_s() == native.step_time_s());
+  options.engine = "gantt";
+  CHECK_THROWS_WITH_AS(simulate(text, options),
+                       doctest::Contains("expected native, simgrid or auto"), Error);
+  options.engine = "simgrid";
+  CHECK_THROWS_WITH_AS(sweep(text, options), doctest::Contains("simulate_all"), Error);
+  const Result result = simulate(text, options);
+  CHECK(result.json().find("\"engine\": \"simgrid\"") != std::string::npos);
+  CHECK(result.step_time_s() == doctest::Approx(native.step_time_s()).epsilon(1e-9));
+  CHECK(!result.timeline().empty());
+}
+
 TEST_CASE("in C, statuses tell what happened, and answers are JSON") {
   const std::string good = stages_text(2, 4);
   char* answer = nullptr;

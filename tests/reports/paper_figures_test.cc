@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "reports/charts/chart_axes.h"
 #include "reports/charts/measures.h"
 #include "reports/charts/swept.h"
 #include "reports/report.h"
@@ -60,6 +61,9 @@ std::vector<double> tips(const std::string& svg, const std::string& words) {
   return numbers;
 }
 
+std::string svg_of(const BarChart& chart) { return bar_chart_svg(chart); }
+std::string svg_of(const LineChart& chart) { return line_chart_svg(chart); }
+
 std::string words_of(const std::string& svg) {
   std::string all;
   for (const Element& element : read_markup(svg).elements) all += element.text + "\n";
@@ -84,8 +88,10 @@ TEST_CASE("every figure is well-formed, has units, and names all its parts") {
                       words.find("iB)") != std::string::npos;
     CHECK(unit);
   }
-  CHECK(words_of(memory_figure(files.results)).find("activation stash") != std::string::npos);
-  CHECK(words_of(utilisation_figure(files.results)).find("mean: busy ") != std::string::npos);
+  CHECK(words_of(svg_of(memory_figure(files.results))).find("activation stash") !=
+        std::string::npos);
+  CHECK(words_of(svg_of(utilisation_figure(files.results))).find("mean: busy ") !=
+        std::string::npos);
 }
 
 TEST_CASE("numbers of figures are those of results, to the last digit") {
@@ -99,16 +105,16 @@ TEST_CASE("numbers of figures are those of results, to the last digit") {
       bubble.push_back(device.time[static_cast<std::size_t>(TimeUse::Bubble)]);
     }
   }
-  CHECK(tips(utilisation_figure(results), ", useful: ") == useful);
-  CHECK(tips(memory_figure(results), ", activation stash: ") == stash);
-  CHECK(tips(breakdown_figure(results), ", bubble: ") == bubble);
-  CHECK(tips(sweep_figure(results), ", busy ") == busy);
+  CHECK(tips(svg_of(utilisation_figure(results)), ", useful: ") == useful);
+  CHECK(tips(svg_of(memory_figure(results)), ", activation stash: ") == stash);
+  CHECK(tips(svg_of(breakdown_figure(results)), ", bubble: ") == bubble);
+  CHECK(tips(svg_of(sweep_figure(results)), ", busy ") == busy);
 }
 
 TEST_CASE("a sweep has a curve for each value of what is not its axis, in order of the axis") {
   std::vector<ReadResult> results = sweep_of({"global", "local"});
   std::swap(results[1], results[2]);
-  const std::string svg = sweep_figure(results);
+  const std::string svg = svg_of(sweep_figure(results));
   const std::string words = words_of(svg);
   CHECK(words.find("global\n") != std::string::npos);
   CHECK(words.find("local\n") != std::string::npos);
@@ -124,14 +130,14 @@ TEST_CASE("a sweep has a curve for each value of what is not its axis, in order 
 TEST_CASE("the Pareto front is what no other result beats in both") {
   std::vector<ReadResult> results = sweep_of({"global"});
   // Memory falls and throughput rises with devices: only the last is on the front.
-  const std::string one = words_of(pareto_figure(results));
+  const std::string one = words_of(svg_of(pareto_figure(results)));
   CHECK(one.find("1: 2: ") != std::string::npos);
   CHECK(one.find("2: 1") == std::string::npos);
   // With throughput falling instead, all are.
   for (ReadResult& result : results) {
     result.values["samples_per_s"] = 1 / result.known("samples_per_s");
   }
-  const std::string all = words_of(pareto_figure(results));
+  const std::string all = words_of(svg_of(pareto_figure(results)));
   CHECK(all.find("3: 0: ") != std::string::npos);
 }
 
@@ -152,7 +158,7 @@ TEST_CASE("figures say what they need and results have not") {
 TEST_CASE("a sweep draws the measures that it is asked for") {
   std::vector<ReadResult> results = sweep_of({"global", "local"});
   results[4].values["traffic_bytes"] = 3e6;
-  const std::string svg = sweep_figure(results, "step_time,traffic,gain");
+  const std::string svg = svg_of(sweep_figure(results, "step_time,traffic,gain"));
   CHECK(read_markup(svg).error == "");
   CHECK(words_of(svg).find("step time (ms)\n") != std::string::npos);
   CHECK(tips(svg, ", traffic ")[4] == 3e6);
@@ -178,7 +184,7 @@ TEST_CASE("quantities are an axis, logarithmic where they lie far apart") {
   // 500, 5000 and 50000 are equally far from each other: 0, 190 and 380 of a panel that is 380
   // wide.
   std::vector<double> x;
-  for (const Element& element : read_markup(sweep_figure(results, "busy")).elements) {
+  for (const Element& element : read_markup(svg_of(sweep_figure(results, "busy"))).elements) {
     if (element.tag == "circle") x.push_back(std::stod(element.attributes.at("cx")));
   }
   REQUIRE(x.size() == 3);
@@ -199,6 +205,103 @@ TEST_CASE("tables have a row for each result, or the last path across") {
         "| 0 | 33.3 | – |\n| 1 | 16.7 | 28.50 |\n");
 }
 
+TEST_CASE("tables are LaTeX, too, and mark what does not fit") {
+  std::vector<ReadResult> results = sweep_of({"global_50%"});
+  results[1].fits = false;
+  CHECK(table_figure(results, "busy", TableForm::Latex) ==
+        "\\begin{tabular}{lrrr}\n  \\hline\n"
+        "  busy (\\%) & 1 & 2 & 4 \\\\\n  \\hline\n"
+        "  global\\_50\\% & 43.3 & 38.3 $^\\dagger$ & 35.8 \\\\\n  \\hline\n"
+        "  \\multicolumn{4}{l}{$^\\dagger$ does not fit in the memory of a device} \\\\\n"
+        "\\end{tabular}\n");
+  const std::string rows = table_figure(results, "busy,useful");
+  CHECK(rows.find("| 1 † | 38.3 |") != std::string::npos);
+  CHECK(rows.find("| 0 | 43.3 |") != std::string::npos);
+  CHECK(rows.find("\n\n† does not fit in the memory of a device\n") != std::string::npos);
+}
+
+TEST_CASE("what does not fit is marked in figures of devices") {
+  std::vector<ReadResult> results = sweep_of({"global"});
+  for (const char* figure : {"utilisation", "memory", "breakdown"}) {
+    CAPTURE(figure);
+    results[2].fits = true;
+    CHECK(words_of(figure_svg(figure, {results, {}})).find("does not fit") == std::string::npos);
+    results[2].fits = false;
+    const std::string words = words_of(figure_svg(figure, {results, {}}));
+    CHECK(words.find("does not fit; ") != std::string::npos);
+    CHECK(words.find("does not fit; ") == words.rfind("does not fit; "));
+  }
+}
+
+TEST_CASE("a figure is as wide as it is asked to be, and nothing lies outside") {
+  const ResultFiles files{sweep_of({"global", "local"}), {}};
+  for (const char* figure : {"utilisation", "memory", "breakdown", "sweep", "pareto"}) {
+    for (const double width : {320.0, 640.0, 1600.0}) {
+      CAPTURE(figure);
+      CAPTURE(width);
+      const Markup picture = read_markup(figure_svg(figure, files, {.width = width}));
+      REQUIRE(picture.error == "");
+      CHECK(std::stod(picture.elements[0].attributes.at("width")) == width);
+      const double height = std::stod(picture.elements[0].attributes.at("height"));
+      for (const Element& element : picture.elements) {
+        if (element.attributes.count("x") == 0) continue;
+        const double x = std::stod(element.attributes.at("x"));
+        const double y = std::stod(element.attributes.at("y"));
+        CHECK((x >= 0 && x < width && y <= height));
+      }
+    }
+  }
+}
+
+TEST_CASE("a title replaces the figure's, and a long one is broken into lines") {
+  const ResultFiles files{sweep_of({"global"}), {}};
+  const std::string words = words_of(figure_svg("sweep", files, {.title = "Ours", .width = 480}));
+  CHECK(words.find("Ours\n") != std::string::npos);
+  CHECK(words.find("Utilisation and speed-up") == std::string::npos);
+  const std::string title = "a title of many words that has no room in a column of a paper";
+  const Markup picture = read_markup(figure_svg("sweep", files, {.title = title, .width = 320}));
+  std::string joined;
+  for (const Element& element : picture.elements) {
+    if (element.attributes.count("font-size") == 0 || element.attributes.at("font-size") != "18")
+      continue;
+    CHECK(element.text.size() < 32);
+    joined += (joined.empty() ? "" : " ") + element.text;
+  }
+  CHECK(joined == title);
+}
+
+TEST_CASE("a grey figure has no colour, and what differs in colour differs in grey") {
+  const auto is_grey = [](const std::string& paint) {
+    return paint.size() != 7 || paint[0] != '#' ||
+           (paint.substr(1, 2) == paint.substr(3, 2) && paint.substr(3, 2) == paint.substr(5, 2));
+  };
+  const ResultFiles files{sweep_of({"a", "b", "c", "d", "e", "f", "g", "h"}), {}};
+  for (const char* figure : {"sweep", "pareto"}) {
+    const Markup picture = read_markup(figure_svg(figure, files, {.grey = true}));
+    REQUIRE(picture.error == "");
+    for (const Element& element : picture.elements) {
+      for (const char* paint : {"fill", "stroke"}) {
+        if (element.attributes.count(paint) == 0) continue;
+        CHECK(is_grey(element.attributes.at(paint)));
+      }
+    }
+  }
+  std::vector<std::string> looks, paints;
+  for (std::size_t i = 0; i < 8; ++i) {
+    const Look look = curve_look(i, true);
+    looks.push_back(look.dash + "|" + std::to_string(look.shape) + (look.hollow ? "o" : ""));
+  }
+  for (std::size_t i = 0; i < 12; ++i) {
+    const Paint paint = grey_paint(i);
+    CHECK(is_grey(paint.colour));
+    paints.push_back(paint.colour + std::to_string(static_cast<int>(paint.hatch)));
+  }
+  for (std::vector<std::string>* all : {&looks, &paints}) {
+    std::sort(all->begin(), all->end());
+    CHECK(std::adjacent_find(all->begin(), all->end()) == all->end());
+  }
+}
+
 TEST_CASE("a utilisation figure of four stages looks as it did, beside its closed form") {
   // GPipe, p = 4, m = 8, equal stages: busy m / (m + p - 1) = 72.7 % on every device, all useful.
   ReadResult result{.file = "four.json", .name = "four equal stages, GPipe", .devices = 4};
@@ -207,7 +310,7 @@ TEST_CASE("a utilisation figure of four stages looks as it did, beside its close
     ReadDevice own{.device = device, .busy = 8.0 / 11, .useful = 8.0 / 11};
     result.simulated.push_back(own);
   }
-  const std::string svg = utilisation_figure({result});
+  const std::string svg = svg_of(utilisation_figure({result}));
   CHECK(tips(svg, ", useful: ") == std::vector<double>(4, 8.0 / 11));
   CHECK(words_of(svg).find("72.7\n") != std::string::npos);
   check_golden("utilisation_four_stages.svg", svg);
@@ -226,7 +329,7 @@ TEST_CASE("timelines of several runs have one scale of time") {
   };
   // Naive: 4 x 4 x 3 = 48 ms a step; GPipe (4 + 3) x 3 = 21 ms. Two naive steps are 96 ms, but the
   // window of four GPipe steps has only 84: the plot of 1050 shows those, 12.5 for each ms.
-  const std::string svg = svg_timelines({run("naive"), run("gpipe")});
+  const std::string svg = svg_timelines({run("naive"), run("gpipe")}, {});
   const Markup picture = read_markup(svg);
   REQUIRE(picture.error == "");
   int forwards = 0, wrong = 0;

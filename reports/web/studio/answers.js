@@ -54,8 +54,15 @@ function addAsking(place, { words, note, form, question, show }) {
   };
 }
 
-const LOST_WORDS = 'The studio\'s server has ended. Your text is kept here: start interlock studio ' +
-  'again, and open its new address; the link of this page\'s "Copy link" carries the scenario over.';
+const LOST_WORDS = 'The studio\'s server has ended. Your text is kept here: start interlock ' +
+  'studio again, and open its new address; the link of this page\'s "Copy link" carries the ' +
+  'scenario over.';
+
+// A table that scrolls sideways where it is too wide.
+function scrolledTable(className, head, rows) {
+  return element('div', { className: 'scroll' }, element('table', { className },
+    element('thead', {}, element('tr', {}, ...head)), element('tbody', {}, ...rows)));
+}
 
 function addExplain(place, page) {
   return addAsking(place, {
@@ -64,7 +71,8 @@ function addExplain(place, page) {
     question: () => ({ ask: 'explain', text: page.text() }),
     show(found, { limit, json }) {
       const told = JSON.parse(json);
-      const rows = told.changes.filter(({ gain }) => gain > 0.0005).map((change) => element('tr', {},
+      const worth = told.changes.filter(({ gain }) => gain > 0.0005);
+      const rows = worth.map((change) => element('tr', {},
         element('td', {}, element('button', { type: 'button', title: change.set.join(', '),
           onclick: () => page.apply(change.set) }, 'Apply')),
         element('td', { className: 'number' }, formatPercent(change.gain)),
@@ -73,10 +81,7 @@ function addExplain(place, page) {
       const head = ['', 'saves', 'change', 'of the'].map((name) => element('th', {}, name));
       found.append(element('p', {}, `What limits the step: ${limit}.`));
       if (!rows.length) found.append(element('p', {}, 'No single change would shorten the step.'));
-      else {
-        found.append(element('div', { className: 'scroll' }, element('table', { className: 'advice' },
-          element('thead', {}, element('tr', {}, ...head)), element('tbody', {}, ...rows))));
-      }
+      else found.append(scrolledTable('advice', head, rows));
     },
   });
 }
@@ -114,8 +119,7 @@ function addSearch(place, page) {
         element('td', { className: 'number' }, formatBytes(plan.memory_bytes)),
         element('td', { className: 'words' }, plan.words)));
       const head = ['', 'step', 'memory', 'plan'].map((name) => element('th', {}, name));
-      found.append(picture, element('div', { className: 'scroll' }, element('table', { className: 'advice' },
-        element('thead', {}, element('tr', {}, ...head)), element('tbody', {}, ...rows))));
+      found.append(picture, scrolledTable('advice', head, rows));
     },
   });
 }

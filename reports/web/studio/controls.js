@@ -85,7 +85,9 @@ function addSelect(place, [id, name, paths], schema, set) {
 
 function addCount(place, [path, name, least], set) {
   const input = element('input', { type: 'number', min: least, step: 1, id: `count-${path}`,
-    oninput: () => { if (input.validity.valid && input.value) set([[path, Number(input.value)]]); } });
+    oninput: () => {
+      if (input.validity.valid && input.value) set([[path, Number(input.value)]]);
+    } });
   const label = field(name, input);
   place.append(label);
   return (text, answer) => {

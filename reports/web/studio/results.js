@@ -68,9 +68,9 @@ function makePins(place, choose) {
     if (place.hidden || !now) return;
     const rows = [{ ...now, own: true }, ...pins];
     const columns = heads(rows);
-    const head = element('tr', {}, element('th', {}, 'Scenario'), element('th', { className: 'number' },
-      'Now is', element('small', {}, 'as fast')), ...columns.map((name) =>
-      element('th', { className: 'number' }, name)), element('th', {}));
+    const number = (...words) => element('th', { className: 'number' }, ...words);
+    const head = [element('th', {}, 'Scenario'), number('Now is', element('small', {}, 'as fast')),
+      ...columns.map((name) => number(name)), element('th', {})];
     const body = rows.map((one) => element('tr', { className: one.own ? 'now' : '' },
       element('td', {}, one.own ? `now: ${one.name}` : element('button', { type: 'button',
         className: 'link', title: 'Go back to this scenario', onclick: () => choose(one.text) },
@@ -81,9 +81,8 @@ function makePins(place, choose) {
         pins.splice(pins.indexOf(one), 1);
         draw();
       }))));
-    place.replaceChildren(element('h2', {}, 'Compared with'), element('div', { className: 'scroll' },
-      element('table', { className: 'comparison' }, element('thead', {}, head),
-        element('tbody', {}, ...body))));
+    place.replaceChildren(element('h2', {}, 'Compared with'),
+      scrolledTable('comparison', head, body));
   };
   let count = 0;
   return {

@@ -1,4 +1,4 @@
-// Studio: the scenario's text in the middle; controls write it, an engine answers it, links hold it.
+// Studio: the scenario's text, which controls write, an engine answers, and links hold.
 // SPDX-License-Identifier: Apache-2.0
 
 const PATIENCE = 300; // ms that an older question may still take when a newer one waits
@@ -38,7 +38,8 @@ function showTrouble(lines, goTo) {
 
 function addTabs(place, panels, views) {
   const tabs = views.map(([id, name]) => {
-    const tab = element('button', { type: 'button', id: `tab-${id}`, onclick: () => show(id) }, name);
+    const tab = element('button', { type: 'button', id: `tab-${id}`,
+      onclick: () => show(id) }, name);
     tab.setAttribute('role', 'tab');
     tab.setAttribute('aria-controls', `panel-${id}`);
     const panel = element('section', { id: `panel-${id}` });
@@ -215,7 +216,8 @@ async function start() {
 
   const tools = byId('tools');
   tools.append(
-    button('Pin', 'Compare what follows with this scenario', () => { pins.add(answer && answer.text); }),
+    button('Pin', 'Compare what follows with this scenario',
+      () => { pins.add(answer && answer.text); }),
     button('Copy link', 'A link that holds the scenario', async () => {
       const hash = `#s=${await packed(editor.text())}`;
       history.replaceState(null, '', hash);

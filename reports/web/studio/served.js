@@ -1,0 +1,38 @@
+// Served: questions go to the server that sent the page.
+// SPDX-License-Identifier: Apache-2.0
+
+// Asks `question`, {ask: 'simulate', text, ...}; see cli/studio/studio_answers.h. `told` hears
+// {done, of}; `signal` gives the question up. Returns the answer. Throws: Mistakes, EngineLost, or
+// the signal's AbortError.
+const engine = {
+  async ask(question, { told, signal } = {}) {
+    let reader;
+    try {
+      const body = JSON.stringify(question);
+      const response = await fetch('ask', { method: 'POST', body, signal });
+      if (!response.ok) throw new Mistakes(await response.text());
+      reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      return await lastAnswer(reader, told);
+    } catch (error) {
+      if (error instanceof Mistakes || error.name === 'AbortError') throw error;
+      throw new EngineLost(String(error.message || error));
+    }
+  },
+};
+
+async function lastAnswer(reader, told) {
+  let rest = '';
+  for (;;) {
+    const { done, value } = await reader.read();
+    const lines = (rest + (value || '')).split('\n');
+    rest = lines.pop();
+    for (const line of lines) {
+      const said = line && JSON.parse(line);
+      if (!said) continue;
+      if (said.answer) return said.answer;
+      if (said.mistakes !== undefined) throw new Mistakes(said.mistakes);
+      if (told) told(said);
+    }
+    if (done) throw new Mistakes(MEMORY_WORDS);
+  }
+}
