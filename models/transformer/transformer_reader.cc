@@ -11,7 +11,8 @@ void check_positions(Section& reader, const Transformer& t) {
   if (t.max_positions == 0 || t.max_positions >= tokens) return;
   report(reader.diagnostics(), reader.get("max_positions").value_or(reader.node()),
          std::to_string(t.max_positions) + " positions for a sequence_length of " +
-             std::to_string(tokens) + "; expected at least as many");
+             std::to_string(tokens) + "; expected at least as many, or --sequence-length " +
+             std::to_string(t.max_positions));
 }
 
 /// Checks the numbers against each other, once each is right by itself.

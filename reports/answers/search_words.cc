@@ -50,12 +50,27 @@ std::string zero_words(const FoundPlan& plan) {
   return words;
 }
 
+/// Names the machines of a mixed cluster in their order.
+std::string machine_words(const JsonValue& machines) {
+  std::string words;
+  for (const JsonValue& machine : machines.items) {
+    const JsonValue* name = nullptr;
+    for (const char* key : {"machine", "name"}) {
+      if (name == nullptr) name = machine.find(key);
+    }
+    words += words.empty() ? "" : ", ";
+    words += name != nullptr ? name->text : !machine.text.empty() ? machine.text : "a machine";
+  }
+  return "stages on " + words;
+}
+
 std::string option_words(const PlanLayout& layout) {
   std::string words;
   for (const Setting& option : layout.options) {
     const std::string key = option.path.substr(option.path.find('.') + 1);
     const std::string value = words_of_value(option.value);
     std::string one = key + " " + value;
+    if (key == "machines") one = machine_words(option.value);
     if (key == "sequence_parallel") one = value == "true" ? "" : "whole sequences";
     if (key == "shard") one = "shards of " + value;
     if (key == "overlap_weights") one = value == "true" ? "" : "weights gathered before forwards";

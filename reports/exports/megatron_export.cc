@@ -228,6 +228,10 @@ void add_pipeline(ExportedPlan& e, MegatronLines& a) {
   e.refuse_if(one && stages > q.ranks, "/training/schedule",
               "interleaves where a rank has several stages; expected interleaved");
   a.add("pipeline-model-parallel-size", q.ranks);
+  const int round = e.plan().schedule.round;
+  if (round > 0 && round != q.ranks) {
+    a.add("microbatch-group-size-per-virtual-pipeline-stage", round);
+  }
   if (stages > 1) {
     a.add("pipeline-model-parallel-layout",
           "\"" + layout_text(stages_of_plan(e.plan().partition, e.shape())) + "\"");

@@ -56,7 +56,12 @@ std::string titan_pipeline(ExportedPlan& e) {
   const Partition uniform = uniform_partition(e.plan().partition.boundaries.back(), stages);
   e.refuse_if(uniform.boundaries != e.plan().partition.boundaries, "/partition",
               "divides modules evenly; expected uniform");
-  const int chunks = stages / ranks;
+  const int chunks = stages / ranks, all = e.plan().micro_batches;
+  const int theirs_round = all / titan_rounds(all, ranks), said = e.plan().schedule.round;
+  e.refuse_if(
+      chunks > 1 && e.plan().schedule.kind->rounds && (said > 0 ? said : ranks) != theirs_round,
+      "/training/schedule/round",
+      "takes rounds of " + std::to_string(theirs_round) + " micro-batches here");
   const int modules = static_cast<int>(e.shape().layers.size()) + 2;
   return "pipeline_parallel_degree = " + std::to_string(ranks) +
          "\npipeline_parallel_schedule = \"" + theirs +

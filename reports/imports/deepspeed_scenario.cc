@@ -70,14 +70,17 @@ NameBearing deepspeed_bearing(const std::string& name) {
     if (name.starts_with(beginning)) return {NameBearing::None};
   }
   constexpr const char* kBuckets = "weights are gathered a module at a time";
-  constexpr const char* kNotHere = "is no part of the scenario";
+  constexpr const char* kNotHere = "is left out: the step is predicted without it";
   for (const char* part : {"stage3_", "allgather_"}) {
     if (name.find(part) != name.npos) return {NameBearing::Matters, kBuckets};
   }
+  if (name.find("prefetch") != name.npos) {
+    return {NameBearing::Matters, "weights are gathered one module ahead, see parallel.prefetch"};
+  }
   for (const char* part :
        {"zero_quantized", "zero_hpz", "compression", "sparse_attention", "aio", "autotuning", "amp",
-        "communication_data_type", "prefetch", "backward_prefetch", "torch_compile", "dynamo",
-        "data_efficiency", "progressive_layer", "curriculum", "pipeline."}) {
+        "communication_data_type", "torch_compile", "dynamo", "data_efficiency",
+        "progressive_layer", "curriculum", "pipeline."}) {
     if (name.find(part) != name.npos) return {NameBearing::Matters, kNotHere};
   }
   if (name.starts_with("activation_checkpointing")) {
@@ -153,7 +156,9 @@ Json deepspeed_parallel(Settings& s, int devices) {
     const double elements = written(s, "zero_optimization.reduce_bucket_size")
                                 ? s.number("zero_optimization.reduce_bucket_size").value_or(5e8)
                                 : 5e8;
-    if (!own) parallel["bucket"] = std::to_string(static_cast<long long>(elements * 2)) + " B";
+    if (!own)
+      parallel["bucket"] =
+          std::to_string(std::max(static_cast<long long>(elements * 2), 2LL)) + " B";
   }
   return parallel;
 }

@@ -51,7 +51,7 @@ NameBearing titan_bearing(const std::string& name) {
   for (const char* beginning : kIdleTitan) {
     if (name.starts_with(beginning)) return {NameBearing::None};
   }
-  if (name.starts_with("compile.")) {
+  if (name.starts_with("compile.") || name == "training.compile") {
     return {NameBearing::Matters, "kernels are those of the scenario's framework, fused or not"};
   }
   if (name.ends_with("enable_async_tensor_parallel")) {
@@ -59,6 +59,9 @@ NameBearing titan_bearing(const std::string& name) {
   }
   if (name.ends_with("float8_all_gather")) {
     return {NameBearing::Matters, "weights are gathered in 16 bits"};
+  }
+  if (name.starts_with("quantize.")) {
+    return {NameBearing::Matters, "all products have the one format of model.converters"};
   }
   return {};
 }
@@ -135,6 +138,24 @@ Json titan_parallel(Settings& s, const TitanDegrees& d) {
   return parallel;
 }
 
+/// Micro-batches that a stage of a rank takes before the next: those of a step, shared out among as
+/// many rounds as there would be of one for each rank. Source: the constructor of
+/// ScheduleInterleaved1F1B in PyTorch's torch/distributed/pipelining/schedules.py.
+void add_titan_round(Settings& s, const TitanDegrees& d, Json& training) {
+  const int each = training["micro_batch_size"].get<int>() * d.replicas * d.shard;
+  const int all = std::max(training["global_batch_size"].get<int>() / each, 1);
+  const int rounds = titan_rounds(all, d.pipeline);
+  if (all < d.pipeline || all % rounds != 0) {
+    s.refuse("parallelism.pipeline_parallel_schedule",
+             "shares " + std::to_string(all) + " micro-batches out among " +
+                 std::to_string(rounds) +
+                 " rounds; expected a multiple of them, and at least the " +
+                 std::to_string(d.pipeline) + " pipeline ranks");
+  } else if (all / rounds != d.pipeline) {
+    training["schedule"]["round"] = all / rounds;
+  }
+}
+
 void add_titan_schedule(Settings& s, const TitanDegrees& d, int layers, Json& scenario) {
   const std::string theirs = s.text("parallelism.pipeline_parallel_schedule").value_or("1F1B");
   const auto each = s.count("parallelism.pipeline_parallel_layers_per_stage");
@@ -158,6 +179,7 @@ void add_titan_schedule(Settings& s, const TitanDegrees& d, int layers, Json& sc
   scenario["training"]["schedule"] = ours;
   const bool loops = ours == "interleaved" || ours == "interleaved-zb" || ours == "breadth-first";
   if (loops) scenario["training"]["schedule"] = {{"kind", ours}, {"chunks", chunks}};
+  if (loops && ours != "breadth-first" && chunks > 1) add_titan_round(s, d, scenario["training"]);
   scenario["parallel"]["stages"] = d.pipeline * chunks;
   // On where a job does not say (torchtitan/config/job_config.py); DualPipeV alone has it.
   const std::string overlap = "parallelism.pipeline_parallel_expert_parallel_overlap";
@@ -185,8 +207,12 @@ Json titan_training(Settings& s, const TitanDegrees& d) {
     s.remark("training.global_batch_size",
              "the pipeline is not emptied between the local batches of a step");
   }
+  const std::string stored = s.text("training.dtype").value_or("float32");
   const bool half = s.text("training.mixed_precision_param").value_or("bfloat16") == "bfloat16" ||
-                    s.text("training.dtype").value_or("float32") == "bfloat16";
+                    stored == "bfloat16";
+  if (stored != "float32") {
+    s.remark("training.dtype", stored + ": weights and the optimiser's states are fp32");
+  }
   const std::vector<std::string> converters = s.words("model.converters");
   const bool eight = std::any_of(converters.begin(), converters.end(), [](const std::string& one) {
     return one.find("float8") != one.npos || one.find("mx") != one.npos;

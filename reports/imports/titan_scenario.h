@@ -29,6 +29,7 @@ inline constexpr TitanModel kTitanModels[] = {{"llama3", "8B", "llama-3-8b"},
                                               {"llama3", "70B", "llama-3.3-70b"},
                                               {"llama3", "405B", "llama-3.1-405b"},
                                               {"llama4", "17bx128e_irope", "llama-4-maverick"},
+                                              {"deepseek_v3", "16B", "deepseek-v2-lite"},
                                               {"deepseek_v3", "236B", "deepseek-v2"},
                                               {"deepseek_v3", "671B", "deepseek-v3"},
                                               {"gpt_oss", "20b", "gpt-oss-20b"},
@@ -44,6 +45,11 @@ inline constexpr TitanSchedule kTitanSchedules[] = {{"1F1B", "1f1b"},
                                                     {"LoopedBFS", "breadth-first"},
                                                     {"ZBVZeroBubble", "zb-v"},
                                                     {"DualPipeV", "dualpipe-v"}};
+
+/// Returns the rounds in which PyTorch's interleaved schedules take a step's micro-batches.
+constexpr int titan_rounds(int micro_batches, int ranks) {
+  return micro_batches > ranks ? micro_batches / ranks : 1;
+}
 
 /// Says every setting of the TOML at `path`, by its dotted path.
 Settings read_titan_settings(const std::string& path);

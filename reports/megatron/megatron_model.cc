@@ -216,6 +216,8 @@ void add_experts(Settings& a, Json& model) {
 
 /// Returns the letters of a hybrid's layers; nothing if the model is none, or with a diagnostic.
 std::optional<std::string> hybrid_letters(Settings& a) {
+  const auto type = a.text("model-type");
+  const bool hybrid = a.flag("is-hybrid-model") || type == "mamba" || type == "hybrid";
   for (const char* name : {"hybrid-layer-pattern", "hybrid-override-pattern"}) {
     auto pattern = a.text(name);
     if (!pattern) continue;
@@ -229,8 +231,7 @@ std::optional<std::string> hybrid_letters(Settings& a) {
                        in_quotes(pattern->substr(std::min(wrong, pattern->size()), 1)));
     return std::nullopt;
   }
-  const auto type = a.text("model-type");
-  if (a.flag("is-hybrid-model") || type == "mamba" || type == "hybrid") {
+  if (hybrid) {
     a.refuse("hybrid-layer-pattern",
              "missing, and ratios do not say which layer is which; expected "
              "a letter for each layer, e.g. M-M-M*-");

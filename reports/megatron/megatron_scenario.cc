@@ -26,7 +26,8 @@ Degrees degrees_of(Settings& a, const Surroundings& around) {
                .pipeline = degree("pipeline-model-parallel-size"),
                .context = degree("context-parallel-size"),
                .expert = degree("expert-model-parallel-size")};
-  const int started = degree("nnodes") * degree("nproc-per-node");
+  const int nodes = std::max(degree("nnodes"), degree("num-nodes"));
+  const int started = nodes * std::max(degree("nproc-per-node"), degree("num-gpus"));
   const int each = d.tensor * d.pipeline * d.context;
   const int devices = around.devices.value_or(std::max(started, each));
   if (devices % each != 0) {
@@ -78,12 +79,15 @@ void add_experts(Settings& a, const Degrees& d, Json& parallel) {
         "expert-model-parallel-size",
         std::to_string(ranks) +
             " devices of a pipeline rank cannot be shared out among expert x expert tensor = " +
-            std::to_string(each) + "; expected a multiple (import's --devices)");
+            std::to_string(each) + "; expected a multiple of them (import's --devices " +
+            std::to_string(each * d.pipeline) + ")");
   }
   if (experts && tensor != d.tensor && d.tensor > 1 && !a.flag("sequence-parallel")) {
-    a.refuse("expert-tensor-parallel-size",
-             "tensor ranks hold the same tokens; expected --sequence-parallel beside it, or " +
-                 std::to_string(d.tensor));
+    a.refuse(
+        "expert-tensor-parallel-size",
+        "Megatron-LM trains no experts across tensor ranks that hold the same tokens (it stops "
+        "in moe_layer.py); expected --sequence-parallel beside it, or " +
+            std::to_string(d.tensor));
   }
   if (experts && d.expert > 1) parallel["expert"] = d.expert;
   if (experts && tensor != d.tensor) parallel["expert_tensor"] = tensor;
@@ -118,7 +122,10 @@ void add_sharding(Settings& a, const Degrees& d, Json& parallel) {
                                             : stage;
   }
   if (a.flag("use-torch-fsdp2")) stage = 3;
+  if (a.flag("deepspeed"))
+    stage = std::max(stage, std::clamp(a.count("zero-stage").value_or(0), 0, 3));
   if (stage > 0) parallel["zero_stage"] = stage;
+  if (a.flag("deepspeed") && stage > 1) parallel["gradient_reduction"] = "micro_batch";
   // Megatron's own FSDP shards gradients as they come (megatron_fsdp/param_and_grad_buffer.py).
   if (fully && stage > 1) parallel["gradient_reduction"] = "micro_batch";
   const int groups = std::max(a.count("num-distributed-optimizer-instances").value_or(1), 1);
@@ -254,7 +261,9 @@ void add_selective(Settings& a, Json& training) {
 
 /// Whole layers that are computed again; megatron counts them in each stage.
 void add_recompute(Settings& a, const std::vector<StageContent>& stages, Json& training) {
-  const std::string kind = a.flag("recompute-activations")
+  // --checkpoint-activations: as Megatron-LM said it until 2022, and its forks do.
+  const std::string kind = a.flag("checkpoint-activations") ? "full"
+                           : a.flag("recompute-activations")
                                ? "selective"
                                : a.text("recompute-granularity").value_or("none");
   if (kind == "selective") return add_selective(a, training);
@@ -289,6 +298,7 @@ void add_optimizer(Settings& a, Json& training) {
                           : optimizer == "sgd" && !momentum ? "sgd"
                           : optimizer == "sgd"              ? "sgd-momentum"
                                                             : "adam";
+  if (a.flag("cpu-optimizer")) training["offload"]["optimizer"] = 1;
   if (a.flag("optimizer-cpu-offload")) {
     training["offload"]["optimizer"] = a.number("optimizer-offload-fraction").value_or(1);
   }
@@ -342,15 +352,20 @@ int global_batch(Settings& a, int of_one_micro_batch) {
   return std::max(samples, 1);
 }
 
-/// Megatron-LM also sends groups of other sizes through the stages of a rank.
-void check_rounds(Settings& a, const Degrees& d, const Json& training) {
+/// Micro-batches that a stage of a rank takes before the next. Source of the default, the pipeline
+/// ranks, and of what is allowed: megatron/core/pipeline_parallel/schedules.py.
+void add_round(Settings& a, const Degrees& d, Json& training) {
+  const char* const name = "microbatch-group-size-per-virtual-pipeline-stage";
   const int each = training["micro_batch_size"].get<int>() * d.data;
-  const int micro_batches = std::max(training["global_batch_size"].get<int>() / each, 1);
-  if (micro_batches % d.pipeline == 0) return;
-  a.refuse("microbatch-group-size-per-virtual-pipeline-stage",
-           "interleaved stages take micro-batches in rounds of one for each of the " +
-               std::to_string(d.pipeline) + " pipeline ranks; expected a multiple of them, got " +
-               std::to_string(micro_batches));
+  const int all = std::max(training["global_batch_size"].get<int>() / each, 1);
+  const int round = a.count(name).value_or(d.pipeline), last = all % std::max(round, 1);
+  if (round < d.pipeline || round > all || (last > 0 && last < d.pipeline)) {
+    a.refuse(name, "groups of " + std::to_string(round) + " of " + std::to_string(all) +
+                       " micro-batches would wait for themselves; expected groups, the last one "
+                       "too, of at least the " +
+                       std::to_string(d.pipeline) + " pipeline ranks");
+  }
+  if (round != d.pipeline) training["schedule"]["round"] = round;
 }
 
 Json training_of(Settings& a, const Degrees& d, const std::vector<StageContent>& stages) {
@@ -360,7 +375,7 @@ Json training_of(Settings& a, const Degrees& d, const std::vector<StageContent>&
   const int micro = a.required("micro-batch-size");
   training["global_batch_size"] = global_batch(a, micro * d.data);
   training["micro_batch_size"] = micro;
-  if (chunks > 1) check_rounds(a, d, training);
+  if (chunks > 1) add_round(a, d, training);
   if (chunks == 1 && d.pipeline > 1 && d.expert > 1 && a.flag("overlap-moe-expert-parallel-comm")) {
     a.refuse("overlap-moe-expert-parallel-comm",
              "pairs of micro-batches need several stages a rank; expected "

@@ -6,6 +6,8 @@
 #include <map>
 #include <sstream>
 
+#include "reports/megatron/shell_values.h"
+
 namespace interlock {
 namespace {
 
@@ -20,12 +22,15 @@ std::string dashed(std::string name) {
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool is_word(char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '_'; }
 
-/// Returns where the name that begins at `from` ends; `from` itself if none begins there.
+/// Returns where the name that begins at `from` ends; `from` itself if none begins there. Numbers
+/// are names of what a script is called with.
 std::size_t name_end(const std::string& text, std::size_t from, bool dashes) {
   std::size_t end = from;
   while (end < text.size() && (is_word(text[end]) || (dashes && text[end] == '-'))) ++end;
-  const bool starts = end > from && (is_letter(text[from]) || (!dashes && text[from] == '_'));
-  return starts ? end : from;
+  if (end == from || is_letter(text[from])) return end;
+  const bool number = std::all_of(text.begin() + from, text.begin() + end,
+                                  [](char c) { return c >= '0' && c <= '9'; });
+  return !dashes && (text[from] == '_' || number) ? end : from;
 }
 
 /// Returns `line` without quotes, line continuations, and what stands behind a # that begins a
@@ -48,12 +53,50 @@ std::vector<std::string> shell_words(const std::string& line) {
   return words;
 }
 
+/// "cat <<EOT > file" begins lines for a file, which end with "EOT"; that word, or nothing.
+std::string end_of_document(const std::string& line) {
+  const std::size_t at = line.find("<<");
+  if (at == line.npos || line.compare(at, 3, "<<<") == 0 || line.find("((") < at) return "";
+  const std::size_t from = line.find_first_not_of(" -", at + 2);
+  return from == line.npos ? "" : line.substr(from, name_end(line, from, false) - from);
+}
+
+/// Which lines of a script run, by its "if", "elif", "else" and "fi". Where a test is not known,
+/// all branches are read, as the values of the last then hold.
+class Branches {
+ public:
+  /// Says whether lines here are read.
+  bool read() const { return open_.empty() || open_.back().read; }
+  void begin(std::optional<bool> holds) {
+    const bool outer = read();
+    open_.push_back({outer, holds == true, outer && holds.value_or(true)});
+  }
+  /// "elif"; for "else", a test that is not known.
+  void other(std::optional<bool> holds) {
+    if (open_.empty()) return;
+    Branch& branch = open_.back();
+    branch.read = branch.outer && !branch.taken && holds.value_or(true);
+    branch.taken = branch.taken || holds == true;
+  }
+  void end() {
+    if (!open_.empty()) open_.pop_back();
+  }
+
+ private:
+  struct Branch {
+    bool outer, taken, read;
+  };
+  std::vector<Branch> open_;
+};
+
 class Script {
  public:
   explicit Script(Settings& settings) : settings_(settings) {}
   void add_line(const std::string& line, int number);
 
  private:
+  bool add_branch(const std::string& line, int number);
+  void add_statement(const std::string& line, int number);
   void add_words(const std::vector<std::string>& words, int number);
   void say(const std::string& name, const std::string& value, int number) {
     settings_.say(name, value, number, "--" + name);
@@ -65,8 +108,10 @@ class Script {
 
   Settings& settings_;
   std::map<std::string, std::string> variables_;
-  std::string open_;    // the name whose values may follow
-  bool array_ = false;  // words up to a ")" are those of an array
+  std::string open_;      // the name whose values may follow
+  bool array_ = false;    // words up to a ")" are those of an array
+  std::string document_;  // the word that ends lines for a file
+  Branches branches_;
 };
 
 /// Returns true if `word` closes a bracket that it does not open.
@@ -74,8 +119,48 @@ bool closes_array(const std::string& word) {
   return word.ends_with(')') && std::ranges::count(word, ')') > std::ranges::count(word, '(');
 }
 
-/// A line is `name: value`, or words of a shell.
 void Script::add_line(const std::string& line, int number) {
+  if (!document_.empty()) {
+    if (shell_words(line) == std::vector{document_}) document_.clear();
+    return;
+  }
+  document_ = end_of_document(line);
+  if (add_branch(line, number) || !branches_.read()) return;
+  add_statement(line, number);
+}
+
+/// Follows "if TEST; then ...", "elif", "else" and "fi"; false if the line is none of them.
+bool Script::add_branch(const std::string& line, int number) {
+  const std::vector<std::string> words = shell_words(line.substr(0, line.find(';')));
+  if (words.empty()) return false;
+  const std::string& first = words.front();
+  if (first == "if" || first == "elif") {
+    const std::size_t from = line.find(first) + first.size();
+    const auto holds =
+        shell_condition(with_arithmetic(filled_in(line.substr(from, line.find(';', from) - from))));
+    first == "if" ? branches_.begin(holds) : branches_.other(holds);
+  } else if (first == "else") {
+    branches_.other(std::nullopt);
+  } else if (first == "fi") {
+    branches_.end();
+  } else if (first != "then") {
+    return false;
+  }
+  open_.clear();
+  const std::size_t next = line.find(';');
+  const bool tests = first == "if" || first == "elif" || first == "fi";
+  const std::string rest =
+      tests ? (next == line.npos ? "" : line.substr(next + 1))
+            : line.substr(std::min(line.size(), line.find(first) + first.size()));
+  if (!rest.empty()) {
+    std::istringstream statements(rest);
+    for (std::string one; std::getline(statements, one, ';');) add_line(one, number);
+  }
+  return true;
+}
+
+/// A line is `name: value`, or words of a shell.
+void Script::add_statement(const std::string& line, int number) {
   std::size_t start = std::min(line.find_first_not_of(' '), line.size());
   if (line.compare(start, 2, "--") == 0) start += 2;
   const std::size_t end = name_end(line, start, true);
@@ -85,7 +170,8 @@ void Script::add_line(const std::string& line, int number) {
     open_.clear();
     return;
   }
-  add_words(shell_words(line), number);
+  const bool sums = line.find("$((") != line.npos;
+  add_words(shell_words(sums ? with_arithmetic(filled_in(line)) : line), number);
 }
 
 /// Keeps the value of NAME=VALUE, or adds that of NAME+=VALUE, and returns it, as an array or a

@@ -126,7 +126,10 @@ ContractObject search() {
           {"offload", one_or_more(object("training.offload")),
            "as `training` says; where nothing fits without and there is a `host`, the optimiser's "
            "states, and half or all of the stash with them",
-           "What waits in the memory of hosts."}}};
+           "What waits in the memory of hosts."},
+          {"machine_order", one_of({"all", "as_written"}), "all",
+           "Orders of `cluster.machines` that are tried: the first machines hold the first stages. "
+           "`all`: of up to four, if no `network` says where each of them is."}}};
 }
 
 }  // namespace

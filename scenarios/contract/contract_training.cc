@@ -226,6 +226,11 @@ std::vector<ContractKey> special_keys() {
   return {
       {"chunks", whole(1, 1e6), "the schedule's",
        "Stages of each rank, for schedules that lay stages on ranks themselves."},
+      {"round", whole(1, 1e6), "as many as ranks",
+       "`interleaved`, `interleaved-zb`: micro-batches that pass a stage of a rank before its next "
+       "stage has them (Megatron-LM's `--microbatch-group-size-per-virtual-pipeline-stage`), from "
+       "the number of ranks to that of the micro-batches. More than the ranks leave messages time "
+       "to arrive, and stash more. The last round may be shorter, down to the ranks."},
       {"overlap", number(0, 1), "0",
        "Share of the shorter of two overlapped ops that costs no time, for schedules that run a "
        "forward and a backward as one: F + B - `overlap` x min(F, B). Where tokens pass to experts "

@@ -186,8 +186,9 @@ void check_shape(const Sections& sections, const Question& question, const Layou
   const TrainingKeys& training = sections.training;
   const ScheduleEntry& entry = *question.schedule.kind;
   if (!training.batch_valid || entry.problem == nullptr) return;
-  const std::string problem = entry.problem(
-      {layout.ranks, layout.stages, question.micro_batches, question.schedule.update_every});
+  const std::string problem =
+      entry.problem({layout.ranks, layout.stages, question.micro_batches,
+                     question.schedule.update_every, question.schedule.round});
   if (problem.empty()) return;
   report(diagnostics, training.schedule.value_or(training.node), entry.name + " " + problem);
 }

@@ -143,6 +143,7 @@ void read_members(Section& section, SchedulePolicy& policy) {
   policy.update_every = section.count("update_every", policy.update_every);
   policy.barrier = section.choice("optimizer_sync") == 1;
   policy.chunks = section.count("chunks", policy.chunks);
+  policy.round = section.written_count("round").value_or(0);
   policy.overlap = section.number("overlap");
   if (const auto memory = section.get("memory")) {
     policy.memory = read_bytes(*memory, section.diagnostics()).value_or(Bytes(0));
@@ -220,6 +221,11 @@ void check_traits(Section& section, const SchedulePolicy& policy) {
       node && entry.layout == StageLayout::OneEach && policy.chunks != 1) {
     report(section.diagnostics(), *node,
            in_quotes(entry.name) + " gives each rank one stage; expected no \"chunks\"");
+  }
+  if (const auto node = section.get("round"); node && !entry.rounds) {
+    report(section.diagnostics(), *node,
+           in_quotes(entry.name) +
+               " has no rounds; expected it with \"interleaved\" or \"interleaved-zb\"");
   }
   if (entry.replays) check_replays(section, policy);
   if (const auto node = section.get("overlap"); node && !entry.overlaps) {

@@ -199,8 +199,7 @@ Measurement measure_steady(const Plan& plan, const LowerInputs& inputs, Keep kee
   const ScheduleEntry& entry = *plan.schedule.kind;
   if (plan.question.skip_periods && !plan.schedule.bulk_synchronous && !varies(plan) &&
       entry.period != nullptr) {
-    const int period =
-        entry.period({plan.question.ranks, plan.question.stages, plan.micro_batches});
+    const int period = entry.period({.ranks = plan.question.ranks, .round = plan.schedule.round});
     measured.long_step = {plan.micro_batches, period, [&](int micro_batches) {
                             return programs_of(with_micro_batches(plan, micro_batches), inputs);
                           }};

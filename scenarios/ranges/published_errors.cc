@@ -243,14 +243,39 @@ Confidence borrowed_range(const PublishedErrors& errors, const RunTraits& traits
   return range_of(std::move(basis), errors.borrowed_widening, traits, step);
 }
 
+/// Returns the widest of the ranges that a step has if all devices are of one of the machines: no
+/// published run tells how errors of several kinds go together.
+Confidence mixed_range(const Plan& plan, Seconds step) {
+  Confidence widest;
+  std::string basis;
+  for (const Machine& machine : plan.question.cluster.machines) {
+    RunTraits traits = traits_of(plan);
+    traits.generation = generation_of(machine.device.name);
+    Confidence own = machine.device.borrowed
+                         ? borrowed_range(published_errors(), traits, machine.device, step)
+                         : range_from(published_errors(), traits, step);
+    for (std::string& reason : own.extrapolates) {
+      std::vector<std::string>& all = widest.extrapolates;
+      if (std::find(all.begin(), all.end(), reason) == all.end()) all.push_back(std::move(reason));
+    }
+    if (!own.range) return {.extrapolates = std::move(widest.extrapolates)};
+    if (!widest.range) widest.range = own.range;
+    widest.range->low = std::min(widest.range->low, own.range->low);
+    widest.range->high = std::max(widest.range->high, own.range->high);
+    basis += (basis.empty() ? "" : "; ") + machine.device.name + ": " + own.range->basis;
+  }
+  widest.range->basis = std::move(basis);
+  widest.extrapolates.push_back(
+      "no measured run has devices of several kinds: the range is the widest of theirs");
+  return widest;
+}
+
 Confidence published_range(const Plan& plan, Seconds step) {
   const Question& question = plan.question;
   const Device& device = front_device(question.cluster);
   if (question.workload || device.calibrated || !is_priced(question.graph)) return {};
   if (const auto peak = peak_rates(plan)) return {.extrapolates = {*peak}, .at_peak = *peak};
-  if (is_mixed(question.cluster)) {
-    return {.extrapolates = {"too few published runs have devices of several kinds"}};
-  }
+  if (is_mixed(question.cluster)) return mixed_range(plan, step);
   if (device.borrowed) return borrowed_range(published_errors(), traits_of(plan), device, step);
   // A sweep asks thousands of times for runs that are alike; threads may do so at once.
   static std::mutex one_at_a_time;

@@ -97,7 +97,7 @@ Plan shortened(const Plan& plan, std::int64_t tasks_in_step) {
                     plan.schedule.update_every == micro_batches && entry.period != nullptr;
   if (!fits || tasks_in_step <= kTasksOfSimulation) return plan;
   const int stages = plan.question.stages;
-  const int period = entry.period({plan.question.ranks, stages, micro_batches});
+  const int period = entry.period({.ranks = plan.question.ranks, .round = plan.schedule.round});
   const double wanted = double(micro_batches) * kTasksOfSimulation / double(tasks_in_step);
   const int least = std::max(static_cast<int>(wanted), stages + kLeastTurns * period);
   const int fewer = micro_batches - std::max(0, micro_batches - least) / period * period;

@@ -18,6 +18,7 @@ namespace interlock {
 namespace {
 
 constexpr std::size_t kMostLayouts = 200'000;
+constexpr std::size_t kMostMachines = 4;  // of a cluster, to be tried in every order
 
 std::vector<JsonValue> text_values(const std::vector<std::string>& texts) {
   std::vector<JsonValue> values;
@@ -165,6 +166,7 @@ PlanSpace::PlanSpace(JsonValue document, SearchRequest request)
   }
   batch_ = count_at(document_, {"training", "global_batch_size"});
   read_images();
+  read_machine_orders();
   if (has_tokens_) read_sequences(*graph.tokens_per_sample);
   experts_ = graph.experts;
   shared_experts_ = parts_of(graph).has(LayerPart::SharedExperts);
@@ -218,6 +220,31 @@ void PlanSpace::read_images() {
       parts_of_images_ *= std::max(1, static_cast<int>(part.number));
     }
   }
+}
+
+/// Takes the orders of the machines of a mixed cluster, of which the first hold the first stages,
+/// unless a network says where each of them is.
+void PlanSpace::read_machine_orders() {
+  const JsonValue* machines = value_at(document_, {"cluster", "machines"});
+  if (machines == nullptr || value_at(document_, {"cluster", "network"}) != nullptr) return;
+  const std::vector<JsonValue>& items = machines->items;
+  if (items.size() < 2 || items.size() > kMostMachines) return;
+  std::vector<std::size_t> order(items.size());
+  std::iota(order.begin(), order.end(), 0);
+  while (std::next_permutation(order.begin(), order.end())) {
+    std::vector<JsonValue> other;
+    for (const std::size_t place : order) other.push_back(items[place]);
+    machine_orders_.push_back(json_list(std::move(other)));
+  }
+}
+
+/// Returns the orders of machines that are asked for.
+std::vector<JsonValue> PlanSpace::machine_orders() const {
+  const auto asked = request_.options.find(kMachines);
+  const bool all =
+      asked == request_.options.end() ||
+      std::ranges::any_of(asked->second, [](const JsonValue& one) { return one.text == "all"; });
+  return all ? machine_orders_ : std::vector{JsonValue{}};
 }
 
 /// Takes the ways to divide sequences of `tokens` tokens, that of the document among them.
@@ -311,6 +338,7 @@ bool PlanSpace::applies(const std::string& path, const PlanLayout& layout) const
   if (path == "parallel.sequence_parallel") return has_tokens_ && layout.tensor > 1;
   if (path == "parallel.shard") return zero;
   if (path == "parallel.overlap_gradients") return has_copies(layout);
+  if (path == kMachines) return layout.pipeline * layout.tensor * layout.context > 1;
   if (path == "parallel.overlap_weights") return zero && layout.zero_stage < 3;
   return path != "parallel.expert_overlap" || layout.expert > 1;
 }
@@ -343,9 +371,11 @@ std::vector<PlanLayout> PlanSpace::with_options(const PlanLayout& layout) const 
     const std::string path = option.path;
     if (!applies(path, layout)) continue;
     const auto asked = request_.options.find(path);
-    if (asked == request_.options.end() && is_written(path)) continue;
-    const std::vector<JsonValue> values =
-        asked != request_.options.end() ? asked->second : usual_options(path, layout);
+    const bool orders = path == kMachines, named = asked != request_.options.end();
+    if (!orders && !named && is_written(path)) continue;
+    const std::vector<JsonValue> values = orders  ? machine_orders()
+                                          : named ? asked->second
+                                                  : usual_options(path, layout);
     std::vector<PlanLayout> more;
     for (const PlanLayout& one : found) {
       for (const JsonValue& value : values) {

@@ -58,7 +58,8 @@ class PlanSpace {
   /// divided like all else; micro-batches of a power of two; none, selective (of attention that is
   /// not fused) and full recomputation, and of modules; every stage of ZeRO; the document's
   /// strategy, under global training with 1F1B, interleaved (2 to 8 stages a rank), ZB-H1 and ZB-V;
-  /// a balanced partition; the options of usual_options(). Throws: Error if model or cluster of
+  /// a balanced partition; the machines of a mixed cluster in every order; the options of
+  /// usual_options(). Throws: Error if model or cluster of
   /// `document` are wrong, or it cannot be searched.
   PlanSpace(JsonValue document, SearchRequest request);
 
@@ -79,6 +80,8 @@ class PlanSpace {
   void append_experts(const PlanLayout& divided, std::vector<PlanLayout>& found) const;
   bool has_copies(const PlanLayout& layout) const;
   std::vector<JsonValue> usual_recompute(const ModelGraph& graph, bool fused) const;
+  void read_machine_orders();
+  std::vector<JsonValue> machine_orders() const;
   std::vector<JsonValue> usual_options(const std::string& path, const PlanLayout& layout) const;
   bool is_written(const std::string& path) const;
   bool applies(const std::string& path, const PlanLayout& layout) const;
@@ -95,7 +98,8 @@ class PlanSpace {
   int experts_ = 0;                  // of a layer
   bool has_tokens_ = false, sequence_parallel_ = false;
   bool shared_experts_ = false, has_hosts_ = false;
-  int tokens_ = 1;  // of a sample
+  int tokens_ = 1;                                         // of a sample
+  std::vector<JsonValue> machine_orders_ = {JsonValue{}};  // null: that of the document
   int devices_of_document_ = 1;
   std::vector<PlanLayout> layouts_;
 };

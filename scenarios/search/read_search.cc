@@ -100,6 +100,7 @@ SearchRequest read_search(const JsonNode& node, Diagnostics& diagnostics) {
   request.recompute = values_of(section, "recompute");
   request.partitions = values_of(section, "partition");
   request.context_layouts = values_of(section, "context_layout");
+  if (section.get("machine_order")) section.choice("machine_order");
   for (const SearchOption& option : kSearchOptions) {
     const std::vector<JsonValue> values = values_of(section, option.key);
     if (!values.empty()) request.options[option.path] = values;

@@ -35,13 +35,15 @@ struct SearchOption {
   const char* path;  // "parallel.shard"
 };
 inline constexpr const char* kOffload = "training.offload";
+inline constexpr const char* kMachines = "cluster.machines";  // "all" orders, or "as_written"
 inline constexpr SearchOption kSearchOptions[] = {
     {"sequence_parallel", "parallel.sequence_parallel"},
     {"shard", "parallel.shard"},
     {"overlap_gradients", "parallel.overlap_gradients"},
     {"overlap_weights", "parallel.overlap_weights"},
     {"expert_overlap", "parallel.expert_overlap"},
-    {"offload", kOffload}};
+    {"offload", kOffload},
+    {"machine_order", kMachines}};
 
 /// An empty list stands for the usual values, see PlanSpace.
 struct SearchRequest {

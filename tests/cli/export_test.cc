@@ -163,7 +163,9 @@ TEST_CASE("random plans go to Megatron's arguments and back") {
                                          "model.attention_gate=" + one_of({"true", "false"}),
                                          "model.attention_sinks=" + one_of({"true", "false"})});
     }
-    asked.set.push_back(several ? R"(training.schedule={"kind": "interleaved", "chunks": 2})"
+    const std::string round = one_of({"", R"(, "round": 8)"});
+    asked.set.push_back(several ? R"(training.schedule={"kind": "interleaved", "chunks": 2)" +
+                                      round + "}"
                                 : "training.schedule=1f1b");
     CAPTURE(i);
     for (const std::string& set : asked.set) INFO(set);
@@ -177,6 +179,15 @@ TEST_CASE("plans go to torchtitan's TOML and to DeepSpeed's JSON, and back") {
   pipeline.set = {"partition=uniform", "training.optimizer=adamw", "parallel.pipeline=4",
                   "parallel.data=2",   "parallel.zero_stage=2",    "parallel.tensor=1"};
   CHECK(round_trip(pipeline, "torchtitan") == "");
+  Asked rounds = pipeline;  // ten micro-batches, which PyTorch takes in two rounds of five
+  rounds.set.insert(rounds.set.end(),
+                    {"training.global_batch_size=20", "training.micro_batch_size=1",
+                     R"(training.schedule={"kind": "interleaved", "chunks": 2, "round": 5})"});
+  CHECK(round_trip(rounds, "torchtitan") == "");
+  rounds.set.back() = R"(training.schedule={"kind": "interleaved", "chunks": 2, "round": 6})";
+  CHECK(round_trip(rounds, "torchtitan")
+            .find("/training/schedule/round: torchtitan takes rounds of 5 micro-batches here") !=
+        std::string::npos);
   Asked sinks = pipeline;
   sinks.set.push_back("model=gpt-oss-20b");
   CHECK(round_trip(sinks, "torchtitan") == "");

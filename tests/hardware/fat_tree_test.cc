@@ -191,4 +191,31 @@ TEST_CASE("a message changes rails inside its node even where the scenario uses 
            std::vector<std::string>{"gpu4 up", "gpu7 down", "node1 nic3 up", "node0 nic3 down"});
 }
 
+TEST_CASE("two levels of NVLink are a leaf of two nodes, and the way on its uplinks") {
+  // NVL36x2: 36 GPUs behind switches of 900 GB/s each, two such racks joined by as many, and a card
+  // of 50 GB/s a GPU beyond: 72 x 900 GB/s below a leaf, 72 x 50 GB/s above it, 18 times less.
+  constexpr double kNvlink = 900e9;
+  Cluster cluster = {.name = "two levels",
+                     .machines = {{.devices_per_node = 36,
+                                   .port_latency = Seconds(3e-6),
+                                   .port_bandwidth = BytesPerSecond(kNvlink),
+                                   .cards_per_node = 36,
+                                   .card_latency = Seconds(10e-6),
+                                   .card_bandwidth = BytesPerSecond(kNvlink)}},
+                     .devices = 4 * 36};
+  const FatTree tree = {.nodes_per_leaf = 2,
+                        .leaf = uplinks_for(72, BytesPerSecond(kNvlink), 18),
+                        .hop_latency = Seconds(1e-6)};
+  cluster.network = tree;
+  double up = 0;
+  for (const LinkId id : route(cluster, 0, 36).links) {
+    CHECK(link(cluster, id).bandwidth.value() == kNvlink);  // the other rack of the leaf
+  }
+  for (const LinkId id : route(cluster, 0, 72).links) {
+    const Link one = link(cluster, id);
+    if (one.name.find("spine") != std::string::npos) up = one.bandwidth.value();
+  }
+  CHECK(up * tree.leaf.count == doctest::Approx(72 * 50e9));
+}
+
 }  // namespace interlock::fat_tree_test

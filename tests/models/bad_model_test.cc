@@ -126,7 +126,7 @@ TEST_CASE("key heads that do not divide the query heads are reported with both n
 TEST_CASE("a position table shorter than a sequence is reported with both numbers") {
   check_mistake(transformer(R"("hidden_size": 8, "attention_heads": 4, "max_positions": 5)"),
                 "s.json:1: /model/max_positions: 5 positions for a sequence_length of 6; expected "
-                "at least as many");
+                "at least as many, or --sequence-length 5");
 }
 
 TEST_CASE("rotary positions in heads of odd size are reported with the numbers") {

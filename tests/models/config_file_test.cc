@@ -136,6 +136,17 @@ TEST_CASE("DeepSeek-V2 has 236 G weights, of which a token uses 21 G") {
   CHECK(static_cast<double>(used) == doctest::Approx(21e9).epsilon(0.03));
 }
 
+TEST_CASE("DeepSeek-V2-Lite has 15.7 G weights") {
+  const Count h = 2048, keys = h * (512 + 64) + 512 + 16 * (128 + 128) * Count{512};
+  Sum all;
+  all.add("embedding and readout", 102400 * h, 2)
+      .add("attention and norms", h * 16 * (128 + 64) + keys + 16 * 128 * h + 2 * h, 27)
+      .add("dense", gated(h, 10944))
+      .add("experts", 66 * gated(h, 1408) + 64 * h, 26)
+      .add("norm", h);
+  check_count("deepseek-v2-lite", all, 15'706'484'224);
+}
+
 TEST_CASE("DeepSeek-V3 has 671 G weights, of which a token uses 37 G") {
   const Count h = 7168, expert = gated(h, 2048);
   const Sum sum = [&] {

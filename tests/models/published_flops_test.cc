@@ -25,10 +25,10 @@ constexpr double kTokens = 128;  // the narrowest window
 
 /// Configurations that the formulas do not hold for, and why.
 const std::map<std::string, std::string>& exceptions() {
-  static const std::string mixed = "some layers have states in the place of attention";
+  static const std::string mixed = "layers differ; hybrid_flops_test.cc has their formula";
   static const std::string stacks = "two stacks; cross_attention_test.cc counts by hand";
   static const std::map<std::string, std::string> all = {
-      {"jamba-v0.1", mixed},
+      {"jamba-v0.1", "Megatron-LM has no Mamba 1; mixers_test.cc counts by hand"},
       {"nemotron-3-nano-30b-a3b", mixed},
       {"nemotron-h-56b", mixed},
       {"qwen3-next-80b-a3b", mixed},
@@ -39,8 +39,7 @@ const std::map<std::string, std::string>& exceptions() {
       {"t5-base", stacks},
       {"t5-small", stacks},
       {"t5-v1.1-xxl", stacks},
-      {"llava-1.5-7b", "its decoder's sizes are defaults of its class, not in the file"},
-      {"llama-3.3-nemotron-super-49b", "layers of several widths, some without attention"}};
+      {"llama-3.3-nemotron-super-49b", mixed}};
   return all;
 }
 
@@ -103,7 +102,8 @@ Weights weights_of(const Fields& f) {
   Weights w = attention_of(f);
   const double h = f.number({"hidden_size", "n_embd"}, 4096);
   const double products = is_plain(f.type()) ? 2 : 3;
-  const double width = f.number({"intermediate_size", "n_inner"}, 4 * h);
+  const double usual = f.type() == "llama" ? 11008 : 4 * h;  // of its class, where a file is silent
+  const double width = f.number({"intermediate_size", "n_inner"}, usual);
   w.mlp = products * h * f.number("intermediate_size_mlp", width);
   const double experts = f.number({"n_routed_experts", "num_experts", "num_local_experts"}, 0);
   if (experts == 0) return w;
@@ -168,7 +168,7 @@ TEST_CASE("a step of each configuration has the flops that Megatron-LM counts") 
     INFO(name << ": " << ours << " here, " << theirs << " there");
     CHECK(ours == doctest::Approx(theirs).epsilon(1e-12));
   }
-  CHECK(held >= 55);
+  CHECK(held >= 57);
   CHECK(left == static_cast<int>(exceptions().size()));
 }
 

@@ -299,6 +299,9 @@ class Draw {
     Json schedule = {{"kind", name}};
     if (laid_) stages_ = 2 * pipeline_;
     if (name.rfind("dualpipe", 0) == 0 && chance(0.5)) schedule["overlap"] = 0.4;
+    if (name.rfind("interleaved", 0) == 0 && chance(0.5)) {
+      schedule["round"] = random_.integer(pipeline_, std::max(pipeline_, micro_batches_));
+    }
     const bool bounded = !laid_ && chance(0.2);
     if (bounded) schedule["queue"] = queue();
     if (!bounded && !laid_ && chance(0.1)) schedule["copies"] = "compute_stream";

@@ -365,5 +365,25 @@ TEST_CASE("what fits no mixed cluster is said in one sentence") {
        "the sites have 2 nodes; expected the 1 of the cluster");
 }
 
+TEST_CASE("the range of a mixed cluster is the widest of those of its kinds") {
+  const auto range_of = [](const std::string& cluster) {
+    const ScenarioResult result = result_of(
+        document(R"({"model": "gpt2", "cluster": )" + cluster + R"(, "parallel": {"pipeline": 4},
+            "training": {"strategy": "global", "global_batch_size": 16, "micro_batch_size": 2,
+                         "precision": "bf16"}})",
+                 {}));
+    REQUIRE(result.confidence.range);
+    const Seconds step = result.measurement.metrics.step_time;
+    return std::pair(result.confidence.range->low / step, result.confidence.range->high / step);
+  };
+  const auto a100 = range_of(R"({"machine": "dgx-a100-80g", "devices": 4})");
+  const auto borrowed = range_of(R"({"machine": "pcie-l40s", "devices": 4})");
+  const auto both = range_of(R"({"machines": [{"machine": "dgx-a100-80g", "devices": 2},
+                                              {"machine": "pcie-l40s", "devices": 2}]})");
+  CHECK(borrowed.second - borrowed.first > a100.second - a100.first);
+  CHECK(both.first == doctest::Approx(std::min(a100.first, borrowed.first)).epsilon(1e-12));
+  CHECK(both.second == doctest::Approx(std::max(a100.second, borrowed.second)).epsilon(1e-12));
+}
+
 }  // namespace
 }  // namespace interlock::mixed_cluster_test

@@ -5,13 +5,23 @@
 #include <algorithm>
 
 #include "hardware/networks/cluster_reader.h"
+#include "scenarios/contract/set_key.h"
 #include "scenarios/simulate/run_scenario.h"
 #include "scenarios/starter/starter.h"
 
 namespace interlock::every_machine_test {
 namespace {
 
-TEST_CASE("a plan is found and simulated on every machine of the catalogue") {
+/// Searches more than init does, and finds nothing slower.
+void check_search(JsonValue document, const Starter& starter) {
+  apply_overrides(document, {R"(search={"micro_batch_size": [1, 4, 8],
+      "recompute": ["none"], "schedule": ["1f1b"], "chunks": [1], "overlap_weights": [false]})"});
+  const SearchResult found = search_plans(document, 1);
+  REQUIRE(!found.plans.empty());
+  CHECK(found.plans.front().estimate.step_time <= starter.step_time.value() * (1 + 1e-9));
+}
+
+TEST_CASE("a plan is found, simulated and searched on every machine of the catalogue") {
   for (const std::string& machine : catalogue_names()) {
     CAPTURE(machine);
     const Starter starter = make_starter({"gpt2", machine, 8}, 1);
@@ -29,6 +39,7 @@ TEST_CASE("a plan is found and simulated on every machine of the catalogue") {
     CHECK(*metrics.mfu < 0.95);
     CHECK(result.confidence.range);
     CHECK(result.confidence.at_peak.empty());
+    check_search(document, starter);
   }
 }
 

@@ -307,6 +307,11 @@ std::vector<Json> options_of(const Json& space, const Values& values) {
     vary("/parallel/expert_overlap", asked("expert_overlap", usual));
   }
   if (search.contains("offload")) vary("/training/offload", search["offload"]);
+  const Json& cluster = space["cluster"];
+  if (cluster.contains("machines") && values.pipeline * values.tensor * values.context > 1) {
+    const Json& machines = cluster["machines"];
+    vary("/cluster/machines", {machines, Json{machines[1], machines[0]}});
+  }
   return all;
 }
 

@@ -53,6 +53,7 @@ struct SchedulePolicy {
   StashMode stash = StashMode::Kept;
   bool replays = false;  // a stage keeps its last `queue.depth` inputs, and learns from them again
   int chunks = 1;        // stages of a rank where the schedule lays them
+  int round = 0;         // micro-batches that pass a chunk before the next has them; 0: the ranks
   /// Share of the shorter of two overlapped ops that costs no time: a pair takes
   /// F + B - overlap * min(F, B).
   double overlap = 0;
@@ -72,11 +73,9 @@ struct SchedulePolicy {
 /// Holds all that a schedule is made from.
 struct ScheduleInputs {
   int stages = 1;  // of all copies
-  int copies = 1;
-  int slices = 1;
-  int micro_batches = 1;  // M, slices counted singly
-  std::vector<int>
-      slice_counts;  // slices of each micro-batch of a step that has several sizes of them
+  int copies = 1, slices = 1;
+  int micro_batches = 1;          // M, slices counted singly
+  std::vector<int> slice_counts;  // of each micro-batch of a step that has several sizes of them
   int steps = 1;
   std::vector<int> rank_of_stage;  // (stages)
   std::vector<StageRole> roles;    // (stages)
@@ -86,10 +85,10 @@ struct ScheduleInputs {
 
 /// The sizes that a family may have to refuse.
 struct ScheduleShape {
-  int ranks = 1;
-  int stages = 1;         // of one copy
-  int micro_batches = 1;  // M
-  int update_every = 1;   // micro-batches between updates
+  int ranks = 1, stages = 1;  // stages: of one copy
+  int micro_batches = 1;      // M
+  int update_every = 1;       // micro-batches between updates
+  int round = 0;              // as in SchedulePolicy
 };
 
 Schedule make_schedule(const ScheduleInputs& inputs);
@@ -117,6 +116,7 @@ struct ScheduleEntry {
   bool updates_each = false;      // updates after each micro-batch, by default
   bool overlaps = false;          // runs pairs of ops as one
   bool slices = false;            // cuts sequences into token slices
+  bool rounds = false;            // takes micro-batches through its chunks in rounds
   bool replays = false;           // learns again from old inputs rather than wait for a new one
   bool limits_in_flight = false;  // a scenario may say how many micro-batches are in flight
   bool sends_lists = false;       // all gradients of a stage travel as one message

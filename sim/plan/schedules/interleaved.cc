@@ -1,15 +1,18 @@
 // Interleaved 1F1B, with a fused backward or without bubbles: 1F1B over stages laid in loops.
 // SPDX-License-Identifier: Apache-2.0
 //
-// With p ranks and v stages (chunks) a rank, p micro-batches go through a chunk before the next
-// takes them: forward k of a rank is of chunk k / p % v, micro-batch k / (p v) * p + k % p.
-// Backwards are counted likewise, last chunk first. After its warm-up rank r runs one forward and
-// one backward in turn. Fused, the warm-up has 2 (p - r - 1) + (v - 1) p forwards, as in
-// Megatron-LM; with one chunk p - r - 1, the plain 1F1B that Megatron-LM then runs. Zero bubble
-// has p - r - 1 + (v - 1) p, and weight halves r behind their input halves. Fused pairs, in which
-// tokens of one micro-batch pass to experts beside kernels of another, have one forward more ahead.
-// Sources: Narayanan et al., arXiv 2104.04473, section 2.2; Qi et al., arXiv 2401.10241, applied to
-// interleaving in PyTorch's ScheduleInterleavedZeroBubble.
+// With p ranks and v stages (chunks) a rank, a round of g micro-batches goes through a chunk before
+// the next takes them, g = p if nothing is said: forward k of a rank is of chunk k / g % v,
+// micro-batch k / (g v) * g + k % g; the last round may have fewer, but p. Backwards are counted
+// likewise, last chunk first. After its warm-up rank r runs one forward and one backward in turn.
+// Fused, the warm-up has 2 (p - r - 1) + (v - 1) g forwards, as in Megatron-LM; with one chunk
+// p - r - 1, the plain 1F1B that Megatron-LM then runs. Zero bubble has p - r - 1 + (v - 1) g, and
+// weight halves r behind their input halves. Fused pairs, in which tokens of one micro-batch pass
+// to experts beside kernels of another, have one forward more ahead. Rounds of more than p leave
+// messages between chunks time, and stash (v - 1)(g - p) chunks more.
+// Sources: Narayanan et al., arXiv 2104.04473, section 2.2; Megatron-LM's
+// megatron/core/pipeline_parallel/schedules.py (get_schedule_table, get_pp_rank_microbatches); Qi
+// et al., arXiv 2401.10241, applied to interleaving in PyTorch's ScheduleInterleavedZeroBubble.
 #include <algorithm>
 
 #include "sim/plan/schedules/families.h"
@@ -26,12 +29,19 @@ struct Rules {
   bool pairs = false;   // a forward and the backward behind it run as one
 };
 
+int round_of(const ScheduleInputs& inputs, int ranks) {
+  return inputs.policy.round > 0 ? inputs.policy.round : ranks;
+}
+
 /// Returns op `k` of its kind on a rank with `stages`, one a chunk.
 Op counted_op(const ScheduleInputs& inputs, OpKind kind, const std::vector<int>& stages, int k) {
-  const int chunks = static_cast<int>(stages.size()), ranks = inputs.stages / chunks;
-  const int chunk = k / ranks % chunks;
+  const int chunks = static_cast<int>(stages.size());
+  const int round = round_of(inputs, inputs.stages / chunks);
+  const int first = k / (round * chunks) * round;  // micro-batch of its round
+  const int size = std::min(round, inputs.micro_batches - first), within = k - first * chunks;
+  const int chunk = within / size;
   const int stage = stages[kind == OpKind::F ? chunk : chunks - 1 - chunk];
-  return global_op(inputs, kind, stage, k / inputs.stages * ranks + k % ranks);
+  return global_op(inputs, kind, stage, first + within % size);
 }
 
 Sequence interleaved_sequence(const ScheduleInputs& inputs, const std::vector<int>& stages,
@@ -41,7 +51,8 @@ Sequence interleaved_sequence(const ScheduleInputs& inputs, const std::vector<in
   const int ahead = std::min(rules.ahead, count), held = std::min(rules.held, count);
   RunWriter order;
   for (int k = 0; k < ahead; ++k) order.append({counted_op(inputs, OpKind::F, stages, k)});
-  order.append_turns(count, chunks > 1 ? inputs.stages : 1, [&](auto& body, int k) {
+  const int turns = chunks > 1 ? chunks * round_of(inputs, inputs.stages / chunks) : 1;
+  order.append_turns(count, turns, [&](auto& body, int k) {
     const auto add = [&](OpKind kind, int number) {
       body.push_back(counted_op(inputs, kind, stages, number));
     };
@@ -64,13 +75,13 @@ Sequence interleaved_sequence(const ScheduleInputs& inputs, const std::vector<in
 }
 
 Schedule make_rounds(const ScheduleInputs& inputs,
-                     Rules (*rules)(int ranks, int rank, int chunks)) {
+                     Rules (*rules)(int after, int rank, int chunks, int round)) {
   Schedule schedule = empty_schedule(inputs);
   const auto stages = stages_of_ranks(inputs);
   const int ranks = static_cast<int>(stages.size());
   for (int rank = 0; rank < ranks; ++rank) {
     const int chunks = static_cast<int>(stages[rank].size());
-    Rules of_rank = rules(ranks, rank, chunks);
+    Rules of_rank = rules(ranks - 1 - rank, rank, chunks, round_of(inputs, ranks));
     if (inputs.policy.passes_in_pairs && !of_rank.halves) {
       of_rank.pairs = true;
       ++of_rank.ahead;
@@ -81,15 +92,14 @@ Schedule make_rounds(const ScheduleInputs& inputs,
 }
 
 Schedule make_interleaved(const ScheduleInputs& inputs) {
-  return make_rounds(inputs, [](int ranks, int rank, int chunks) -> Rules {
-    const int after = ranks - 1 - rank;
-    return {.ahead = chunks == 1 ? after : 2 * after + (chunks - 1) * ranks};
+  return make_rounds(inputs, [](int after, int, int chunks, int round) -> Rules {
+    return {.ahead = chunks == 1 ? after : 2 * after + (chunks - 1) * round};
   });
 }
 
 Schedule make_interleaved_zero_bubble(const ScheduleInputs& inputs) {
-  return make_rounds(inputs, [](int ranks, int rank, int chunks) -> Rules {
-    return {.ahead = ranks - 1 - rank + (chunks - 1) * ranks, .held = rank, .halves = true};
+  return make_rounds(inputs, [](int after, int rank, int chunks, int round) -> Rules {
+    return {.ahead = after + (chunks - 1) * round, .held = rank, .halves = true};
   });
 }
 
@@ -100,9 +110,29 @@ std::string several_chunks_problem(const ScheduleShape& shape) {
          "(chunks)";
 }
 
-std::string whole_rounds_problem(const ScheduleShape& shape) {
+/// Says what is wrong with rounds that a scenario sets. Source: the checks of
+/// forward_backward_pipelining_with_interleaving in Megatron-LM's schedules.py.
+std::string set_rounds_problem(const ScheduleShape& shape) {
+  const auto got = "got " + std::to_string(shape.round);
+  if (shape.round < shape.ranks || shape.round > shape.micro_batches) {
+    return "has a \"round\" that leaves ranks waiting, or is longer than a step; expected from " +
+           std::to_string(shape.ranks) + ", the ranks, to the " +
+           std::to_string(shape.micro_batches) + " micro-batches, " + got;
+  }
+  const int last = shape.micro_batches % shape.round;
+  if (last == 0 || last >= shape.ranks) return "";
+  return "has a last round of " + std::to_string(last) +
+         " micro-batches, fewer than ranks, which wait; expected a \"round\" that leaves none or " +
+         std::to_string(shape.ranks) + " of " + std::to_string(shape.micro_batches) + ", " + got;
+}
+
+int every_round(const ScheduleShape& shape) { return shape.round > 0 ? shape.round : shape.ranks; }
+
+std::string rounds_problem(const ScheduleShape& shape) {
+  if (shape.stages == shape.ranks) return "";
+  if (shape.round > 0) return set_rounds_problem(shape);
   const int over = shape.micro_batches % shape.ranks, below = shape.micro_batches - over;
-  if (over == 0 || shape.stages == shape.ranks) return "";
+  if (over == 0) return "";
   const std::string some = below > 0 ? std::to_string(below) + " or " : "";
   return "takes micro-batches through its chunks in rounds of one for each rank; expected a "
          "multiple of " +
@@ -115,14 +145,15 @@ std::string whole_rounds_problem(const ScheduleShape& shape) {
 ScheduleEntry schedules::interleaved() {
   return {.name = "interleaved",
           .flushes = true,
+          .rounds = true,
           .layout = StageLayout::Loop,
           .chunks = 2,
           .summary = "1f1b over several stages a rank, laid in loops: less idle, more messages",
           .source = "Megatron-LM, arXiv 2104.04473",
           .make = make_interleaved,
-          .problem = whole_rounds_problem,
+          .problem = rounds_problem,
           .pair_problem = several_chunks_problem,
-          .period = every_rank,
+          .period = every_round,
           .bubble = formulas::kHalfFlush,
           .stashed = {"p + (p - 1)/2",
                       [](const PipelineShape& s) { return s.devices + (s.devices - 1) / 2.0; }}};
@@ -133,13 +164,14 @@ ScheduleEntry schedules::interleaved_zero_bubble() {
   return {.name = "interleaved-zb",
           .split_backward = true,
           .flushes = true,
+          .rounds = true,
           .layout = StageLayout::Loop,
           .chunks = 2,
           .summary = "interleaved, with weight gradients held back as in zb-h1",
           .source = "PyTorch's ScheduleInterleavedZeroBubble, after arXiv 2401.10241",
           .make = make_interleaved_zero_bubble,
-          .problem = whole_rounds_problem,
-          .period = every_rank,
+          .problem = rounds_problem,
+          .period = every_round,
           .bubble = {"(p - 1) / (6m + p - 1)",
                      [](const PipelineShape& s) {
                        return formulas::share(s.devices - 1, 6.0 * s.micro_batches);

@@ -99,6 +99,8 @@ const std::set<std::string> kNeedsTheLoader = {
     "precision_of_device",
     "recompute_group_of_local",
     "recompute_part_of_others",
+    "round_of_gpipe",
+    "round_too_short",
     "schedule_of_global",
     "schedule_of_local",
     "shard_does_not_divide",

@@ -60,6 +60,15 @@ TEST_CASE("interleaved 1F1B of 4 micro-batches on 2 ranks with 2 chunks, as text
         "1F0 1F1 3F0 3B0 3F1 3B1 1F2 1B0 1F3 1B1 3F2 3B2 3F3 3B3 1B2 1B3 1U3 3U3\n");
 }
 
+TEST_CASE("interleaved 1F1B of 5 micro-batches in rounds of 3 and 2, as text") {
+  TestChain chain = pipeline("interleaved", 2, 5);
+  chain.policy.round = 3;
+  CHECK(
+      to_text(schedule_of(chain)) ==
+      "0F0 0F1 0F2 2F0 2F1 2F2 2B0 0F3 2B1 0F4 2B2 2F3 0B0 2F4 0B1 0B2 2B3 2B4 0B3 0B4 0U4 2U4\n"
+      "1F0 1F1 1F2 3F0 3B0 3F1 3B1 3F2 3B2 1F3 1B0 1F4 1B1 3F3 1B2 3F4 3B3 3B4 1B3 1B4 1U4 3U4\n");
+}
+
 TEST_CASE("breadth-first of 3 micro-batches on 2 ranks with 2 chunks, as text") {
   CHECK(text_of("breadth-first", 2, 3) ==
         "0F0 0F1 0F2 2F0 2F1 2F2 2B0 2B1 2B2 0B0 0B1 0B2 0U2 2U2\n"
@@ -268,6 +277,14 @@ TEST_CASE("rounds that are not whole are refused with numbers that are") {
       "of 4 such as ";
   CHECK(problem({4, 8, 10}) == start + "8 or 12, got 10");
   CHECK(problem({4, 8, 3}) == start + "4, got 3");
+  CHECK(problem({.ranks = 4, .stages = 8, .micro_batches = 10, .round = 6}) == "");
+  CHECK(problem({.ranks = 4, .stages = 8, .micro_batches = 10, .round = 5}) == "");
+  CHECK(problem({.ranks = 4, .stages = 8, .micro_batches = 10, .round = 3}) ==
+        "has a \"round\" that leaves ranks waiting, or is longer than a step; expected from 4, the "
+        "ranks, to the 10 micro-batches, got 3");
+  CHECK(problem({.ranks = 4, .stages = 8, .micro_batches = 10, .round = 8}) ==
+        "has a last round of 2 micro-batches, fewer than ranks, which wait; expected a \"round\" "
+        "that leaves none or 4 of 10, got 8");
 }
 
 }  // namespace
