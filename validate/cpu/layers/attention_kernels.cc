@@ -183,6 +183,19 @@ struct FusedBlock {
         value(block_of(shape, block, qkv, kParts, kValue)) {}
 };
 
+template <class T>
+void fused_block_forward(const FusedBlock<T>& read, const StridedView<T>& made, T* statistics) {
+  const T scale = attention_scale<T>({.size = static_cast<int>(made.cols())});
+  Matrix<T> p;
+  for_ranges(made.rows(), [&](const QueryRange& range) {
+    p.resize(range.rows, range.seen());
+    p.noalias() = rows_of(read.query, range) * read.key.topRows(range.seen()).transpose();
+    sums_of(range, scale, p, statistics + range.first);
+    probabilities_of(range, scale, statistics + range.first, p);
+    rows_of(made, range).noalias() = p * read.value.topRows(range.seen());
+  });
+}
+
 /// Turns one block's gradient of its output back; `made` may lie where `read` does.
 template <class T>
 void fused_block_backward(const FusedBlock<T>& read, const StridedView<T>& dy, const T* statistics,
@@ -213,20 +226,10 @@ void fused_block_backward(const FusedBlock<T>& read, const StridedView<T>& dy, c
 template <class T>
 void fused_attention_forward(const AttentionShape& shape, ConstMatrixView<T> qkv, T* statistics,
                              MatrixView<T> y) {
-  const Eigen::Index n = shape.positions;
-  const T scale = attention_scale<T>(shape);
-  Matrix<T> p;
+  const std::int64_t n = shape.positions;
   for (std::int64_t block = 0; block < qkv.rows() / n * shape.heads; ++block) {
-    const FusedBlock<T> read(shape, block, const_cast<T*>(qkv.data()));
-    const StridedView<T> made = block_of(shape, block, y.data());
-    T* const sums = statistics + block * n;
-    for_ranges(n, [&](const QueryRange& range) {
-      p.resize(range.rows, range.seen());
-      p.noalias() = rows_of(read.query, range) * read.key.topRows(range.seen()).transpose();
-      sums_of(range, scale, p, sums + range.first);
-      probabilities_of(range, scale, sums + range.first, p);
-      rows_of(made, range).noalias() = p * read.value.topRows(range.seen());
-    });
+    fused_block_forward(FusedBlock<T>(shape, block, const_cast<T*>(qkv.data())),
+                        block_of(shape, block, y.data()), statistics + block * n);
   }
 }
 
