@@ -80,11 +80,11 @@ void add_distances(const BlockForm& t, const BlockSizes& z, Operator& op) {
   ++op.input_gradient.launches;
 }
 
-/// One kernel that stores queries, keys, values and a sum in fp32 for each row of the scores. It
-/// executes the blocks of the scores that a mask leaves something of: forward, scores and their
-/// product with the values; backward, the scores again, and gradients of values, scores, queries
-/// and keys. The scores that are computed again are no model flop and are not counted.
-/// Source: FlashAttention-2, arXiv 2307.08691, sections 3.1 and 4.1.
+/// One kernel that stores queries, keys, values and a sum in fp32 (fp64 in fp64) for each row of
+/// the scores. It executes the blocks of the scores that a mask leaves something of: forward,
+/// scores and their product with the values; backward, the scores again, and gradients of values,
+/// scores, queries and keys. The scores that are computed again are no model flop and are not
+/// counted. Source: FlashAttention-2, arXiv 2307.08691, sections 3.1 and 4.1.
 Operator fused_attention(const BlockForm& t, const BlockSizes& z) {
   const double made = z.queries + z.attentions;
   Operator op = attention_product(t, z, made, made + z.keys_read + z.values_read);
@@ -94,7 +94,7 @@ Operator fused_attention(const BlockForm& t, const BlockSizes& z) {
   op.forward.variant = op.input_gradient.variant = OpVariant::Fused;
   set_shape(op, head_product(t, z, z.attended, z.queries / z.statistics));
   op.stash = Bytes((z.queries + z.keys + z.values) * z.element);
-  op.inner_stash = Bytes(z.statistics * 4);
+  op.inner_stash = Bytes(z.statistics * std::max(4.0, z.element));
   op.outputs = {Bytes(z.attentions * z.element)};
   if (t.relative) add_distances(t, z, op);
   // Its backward reads its output, which the projection keeps, but not in this order of tokens.

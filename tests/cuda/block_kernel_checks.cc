@@ -27,6 +27,39 @@ TEST_CASE("causal softmax and its gradient, in place") {
   }
 }
 
+TEST_CASE("fused attention and its gradient, beside queries, keys and values and in their place") {
+  // Heads of one tile and of several, of every width of a tile, with and without whole packs.
+  for (const Heads& shape : {Heads{2, 1, 1, 4},
+                             {1, 70, 2, 8},
+                             {2, 40, 3, 5},
+                             {1, 150, 1, 64},
+                             {1, 67, 1, 80},
+                             {1, 35, 1, 160}}) {
+    check_kernel([&](OnDevice& on) {
+      const auto size = static_cast<std::size_t>(shape.samples * shape.tokens * shape.width());
+      const auto rows = static_cast<std::size_t>(shape.blocks() * shape.tokens);
+      Numbers qkv = random_numbers(3 * size, 1), dy = random_numbers(size, 2);
+      for (double& number : qkv) number *= 2;
+      void *at = on.put(qkv), *y = on.room(size), *beside = on.room(3 * size);
+      float *statistics = on.room_fp32(rows), *along = on.room_fp32(rows);
+      fused_attention(on.stream(), y, statistics, at, shape, 0.5F);
+      const Numbers made = on.get(y, size), expected = reference::attention(qkv, shape, 0.5);
+      FusedAttentionGradient gradient = {at,     y,       on.put(dy), statistics,
+                                         beside, nullptr, along,      0.5F};
+      fused_attention_gradient(on.stream(), gradient, shape);
+      const Numbers first = on.get(beside, 3 * size);
+      gradient.dqkv = at;
+      gradient.queries = on.room(size);
+      fused_attention_gradient(on.stream(), gradient, shape);
+      const Numbers slopes = reference::attention_gradient(qkv, dy, shape, 0.5);
+      // The weights are rounded before the output; for gradients the output, weights and slopes.
+      return std::vector<Compared>{{"attention", made, expected, 2},
+                                   {"gradient beside", first, slopes, 4},
+                                   {"gradient in place", on.get(at, 3 * size), slopes, 4}};
+    });
+  }
+}
+
 TEST_CASE("cross-entropy alone, and with its gradient beside the logits or in their place") {
   for (const Matrix shape : {Matrix{3, 10}, {65, 256}, {7, 50257}}) {
     check_kernel([&](OnDevice& on) {

@@ -145,31 +145,51 @@ TEST_CASE("norms over rows and columns, forward and all three gradients") {
   }
 }
 
+namespace {
+
+struct Reading {
+  int rows, columns, positions;
+  Tokens tokens;
+};
+
+std::vector<Compared> check_embedding(OnDevice& on, const Reading& r) {
+  constexpr int kTokens = 30;
+  const auto width = static_cast<std::size_t>(r.columns), rows = static_cast<std::size_t>(r.rows);
+  Tokens order(rows);
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return r.tokens[a] < r.tokens[b]; });
+  Numbers table = random_numbers(kTokens * width, 2), places = random_numbers(8 * width, 3);
+  Numbers dy = random_numbers(rows * width, 4);
+  Numbers dtable = random_numbers(table.size(), 5), dplaces = random_numbers(places.size(), 6);
+  const Lookup lookup = {on.put_tokens(r.tokens), on.put_tokens(order), r.positions};
+  const Matrix shape = {r.rows, r.columns};
+  void *y = on.room(dy.size()), *to = on.put(dtable), *to_places = on.put(dplaces);
+  float* scratch = on.room_fp32(static_cast<std::size_t>(embed_scratch(shape)));
+  embed(on.stream(), y, on.put(table), on.put(places), lookup, shape);
+  embed_gradient(on.stream(), {to, to_places}, on.put(dy), lookup, shape, scratch);
+  reference::embed_gradient(dtable, dplaces, dy, r.tokens, r.positions);
+  std::vector<Compared> all = {{"embed", on.get(y, dy.size()),
+                                reference::embed(table, places, r.tokens, r.positions, r.columns)},
+                               {"table", on.get(to, dtable.size()), dtable}};
+  if (r.positions > 0) all.push_back({"places", on.get(to_places, dplaces.size()), dplaces});
+  return all;
+}
+
+}  // namespace
+
 TEST_CASE("embeddings, and gradients of tokens that come often, once and never") {
-  for (const int positions : {0, 8}) {
-    check_kernel([&](OnDevice& on) {
-      constexpr int kRows = 64, kColumns = 48, kTokens = 30;
-      constexpr std::size_t kWidth = kColumns;
-      const Tokens tokens = random_tokens(kRows, kTokens - 1, 1);
-      Tokens order(kRows);
-      std::iota(order.begin(), order.end(), 0);
-      std::stable_sort(order.begin(), order.end(),
-                       [&](int a, int b) { return tokens[a] < tokens[b]; });
-      Numbers table = random_numbers(kTokens * kWidth, 2), places = random_numbers(384, 3);
-      Numbers dy = random_numbers(kRows * kWidth, 4);
-      Numbers dtable(table.size(), 0), dplaces(places.size(), 0);
-      const Lookup lookup = {on.put_tokens(tokens), on.put_tokens(order), positions};
-      const Matrix shape = {kRows, kColumns};
-      void *y = on.room(dy.size()), *to = on.put(dtable), *to_places = on.put(dplaces);
-      embed(on.stream(), y, on.put(table), on.put(places), lookup, shape);
-      embed_gradient(on.stream(), to, to_places, on.put(dy), lookup, shape);
-      reference::embed_gradient(dtable, dplaces, dy, tokens, positions);
-      std::vector<Compared> all = {{"embed", on.get(y, dy.size()),
-                                    reference::embed(table, places, tokens, positions, kColumns)},
-                                   {"table", on.get(to, dtable.size()), dtable}};
-      if (positions > 0) all.push_back({"places", on.get(to_places, dplaces.size()), dplaces});
-      return all;
-    });
+  const auto same = [](std::size_t rows, std::int32_t token) { return Tokens(rows, token); };
+  Tokens skewed = random_tokens(400, 29, 1);  // half of them are one token, as a text has them
+  for (std::size_t i = 0; i < skewed.size(); i += 2) skewed[i] = 7;
+  Tokens halves = same(64, 3);  // a run that ends where a chunk does, and one that begins there
+  for (std::size_t i = 32; i < 64; ++i) halves[i] = 4;
+  for (const Reading& reading :
+       {Reading{64, 48, 0, random_tokens(64, 29, 1)}, Reading{64, 48, 8, random_tokens(64, 29, 1)},
+        Reading{400, 600, 8, skewed}, Reading{400, 13, 0, skewed}, Reading{64, 8, 8, halves},
+        Reading{200, 72, 0, same(200, 29)}, Reading{33, 16, 0, same(33, 0)},
+        Reading{1, 4, 0, same(1, 5)}}) {
+    check_kernel([&](OnDevice& on) { return check_embedding(on, reading); });
   }
 }
 

@@ -141,7 +141,7 @@ void check_kernel(const std::function<std::vector<Compared>(OnDevice&)>& kernel)
     for (std::size_t i = 0; i < wide.size(); ++i) {
       const double off = distance(wide[i].made, wide[i].expected);
       INFO(wide[i].name, element == Element::Fp32 ? " fp32: " : " bf16: ", off);
-      CHECK(off <= (element == Element::Fp32 ? kFp32 : kBf16));
+      CHECK(off <= wide[i].roundings * (element == Element::Fp32 ? kFp32 : kBf16));
       CHECK(wide[i].made == again[i].made);
     }
   }

@@ -54,6 +54,7 @@ double distance(const Numbers& a, const Numbers& b);
 struct Compared {
   std::string name;
   Numbers made, expected;
+  int roundings = 1;  // to the element type, one after the other, that it may be off by
 };
 /// Runs `kernel` in fp32 and bf16, on all multiprocessors and as if there were three: results must
 /// be bitwise the same, and as near to the reference as one rounding (bf16) or short sums (fp32).

@@ -94,6 +94,20 @@ TEST_CASE("a batch norm of rows is the layer norm of columns") {
   for (int i = 0; i < 12; ++i) CHECK(layer[i] == doctest::Approx(batch[i % 4 * 3 + i / 4]));
 }
 
+TEST_CASE("attention sees no later token, and its gradient is its slope") {
+  const Heads shape = {.samples = 2, .tokens = 4, .heads = 2, .size = 3};
+  const Numbers qkv = random_numbers(2 * 4 * 3 * 6, 1), dy = random_numbers(2 * 4 * 6, 2);
+  const Numbers y = reference::attention(qkv, shape, 0.6);
+  // The first token sees itself alone: its output is its value.
+  for (std::size_t i = 0; i < 6; ++i) CHECK(y[i] == doctest::Approx(qkv[12 + i]));
+  Numbers changed = qkv;
+  for (std::size_t i = 3 * 18; i < 4 * 18; ++i) changed[i] += 1;  // the last token of a sample
+  const Numbers after = reference::attention(changed, shape, 0.6);
+  for (std::size_t i = 0; i < 18; ++i) CHECK(after[i] == y[i]);
+  check_slopes([&](const Numbers& x) { return dot(reference::attention(x, shape, 0.6), dy); }, qkv,
+               reference::attention_gradient(qkv, dy, shape, 0.6));
+}
+
 TEST_CASE("a causal softmax sees no later token, adds up to one, and its gradient is its slope") {
   constexpr int kTokens = 5;
   const Numbers scores = random_numbers(50, 1);

@@ -147,6 +147,96 @@ Numbers causal_softmax_gradient(const Numbers& weights, const Numbers& dweights,
   return dscores;
 }
 
+namespace {
+
+/// One row of attention: a query of a head, and where its parts lie.
+struct Row {
+  std::size_t sample, head, token;
+};
+
+std::size_t at_part(const Heads& h, const Row& row, std::size_t part, std::size_t number) {
+  const auto heads = static_cast<std::size_t>(h.heads), size = static_cast<std::size_t>(h.size);
+  const std::size_t token = row.sample * static_cast<std::size_t>(h.tokens) + row.token;
+  return ((token * 3 + part) * heads + row.head) * size + number;
+}
+
+std::size_t at_output(const Heads& h, const Row& row, std::size_t number) {
+  const auto heads = static_cast<std::size_t>(h.heads), size = static_cast<std::size_t>(h.size);
+  const std::size_t token = row.sample * static_cast<std::size_t>(h.tokens) + row.token;
+  return (token * heads + row.head) * size + number;
+}
+
+template <class Each>
+void for_rows(const Heads& h, Each each) {
+  for (std::size_t sample = 0; sample < static_cast<std::size_t>(h.samples); ++sample) {
+    for (std::size_t head = 0; head < static_cast<std::size_t>(h.heads); ++head) {
+      for (std::size_t token = 0; token < static_cast<std::size_t>(h.tokens); ++token) {
+        each(Row{sample, head, token});
+      }
+    }
+  }
+}
+
+/// Returns the weights of the tokens up to that of `row`.
+Numbers weights_of(const Numbers& qkv, const Heads& h, const Row& row, double factor) {
+  Numbers weights;
+  double sum = 0;
+  for (std::size_t other = 0; other <= row.token; ++other) {
+    double score = 0;
+    for (std::size_t n = 0; n < static_cast<std::size_t>(h.size); ++n) {
+      score += qkv[at_part(h, row, 0, n)] * qkv[at_part(h, {row.sample, row.head, other}, 1, n)];
+    }
+    weights.push_back(std::exp(factor * score));
+    sum += weights.back();
+  }
+  for (double& weight : weights) weight /= sum;
+  return weights;
+}
+
+}  // namespace
+
+Numbers attention(const Numbers& qkv, const Heads& shape, double factor) {
+  Numbers y(qkv.size() / 3, 0);
+  for_rows(shape, [&](const Row& row) {
+    const Numbers weights = weights_of(qkv, shape, row, factor);
+    for (std::size_t other = 0; other <= row.token; ++other) {
+      for (std::size_t n = 0; n < static_cast<std::size_t>(shape.size); ++n) {
+        y[at_output(shape, row, n)] +=
+            weights[other] * qkv[at_part(shape, {row.sample, row.head, other}, 2, n)];
+      }
+    }
+  });
+  return y;
+}
+
+Numbers attention_gradient(const Numbers& qkv, const Numbers& dy, const Heads& shape,
+                           double factor) {
+  Numbers dqkv(qkv.size(), 0);
+  for_rows(shape, [&](const Row& row) {
+    const Numbers weights = weights_of(qkv, shape, row, factor);
+    Numbers slopes(weights.size(), 0);  // of the weights
+    double along = 0;
+    for (std::size_t other = 0; other <= row.token; ++other) {
+      const Row at = {row.sample, row.head, other};
+      for (std::size_t n = 0; n < static_cast<std::size_t>(shape.size); ++n) {
+        const double slope = dy[at_output(shape, row, n)];
+        slopes[other] += slope * qkv[at_part(shape, at, 2, n)];
+        dqkv[at_part(shape, at, 2, n)] += slope * weights[other];
+      }
+      along += weights[other] * slopes[other];
+    }
+    for (std::size_t other = 0; other <= row.token; ++other) {
+      const Row at = {row.sample, row.head, other};
+      const double score = weights[other] * (slopes[other] - along) * factor;
+      for (std::size_t n = 0; n < static_cast<std::size_t>(shape.size); ++n) {
+        dqkv[at_part(shape, row, 0, n)] += score * qkv[at_part(shape, at, 1, n)];
+        dqkv[at_part(shape, at, 1, n)] += score * qkv[at_part(shape, row, 0, n)];
+      }
+    }
+  });
+  return dqkv;
+}
+
 Numbers cross_entropy(const Numbers& logits, const Tokens& targets, int classes, double& loss) {
   Numbers probabilities(logits.size());
   const auto rows = static_cast<double>(targets.size());

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "validate/cuda/kernels/kernels.h"
+#include "validate/cuda/kernels/fused_attention.h"
 
 namespace interlock::cuda::reference {
 
@@ -37,6 +37,11 @@ NormGradient batch_norm_gradient(const Norm& norm, const Numbers& dy);
 Numbers causal_softmax(const Numbers& scores, double factor, int tokens);
 Numbers causal_softmax_gradient(const Numbers& weights, const Numbers& dweights, double factor,
                                 int tokens);
+
+/// Causal attention of (samples, tokens, 3, heads, size), and the gradient of that for `dy`.
+Numbers attention(const Numbers& qkv, const Heads& shape, double factor);
+Numbers attention_gradient(const Numbers& qkv, const Numbers& dy, const Heads& shape,
+                           double factor);
 
 /// Probabilities; the mean loss in `loss`.
 Numbers cross_entropy(const Numbers& logits, const Tokens& targets, int classes, double& loss);

@@ -205,6 +205,10 @@ TEST_CASE("stages of every kind of model: output, both backwards and weight grad
       R"({"kind": "transformer", "layers": 2, "hidden_size": 48,
         "attention": "materialised", "attention_heads": 3,
           "vocab_size": 37, "sequence_length": 20, "tied_embeddings": false})";
+  const std::string fused =
+      R"({"kind": "transformer", "layers": 1, "hidden_size": 48,
+        "attention": "fused", "attention_heads": 3,
+          "vocab_size": 37, "sequence_length": 20, "tied_embeddings": false})";
   const auto both = [](const Trial& trial, std::uint64_t seed) {
     for (const Element element : {Element::Fp32, Element::Bf16}) compare(trial, seed, element);
   };
@@ -213,6 +217,8 @@ TEST_CASE("stages of every kind of model: output, both backwards and weight grad
     both({layers_of(words, samples, 1, 3), samples, 20, 48}, 2);
     both({layers_of(words, samples, 1, 9), samples, 20, 48}, 3);
   }
+  both({layers_of(fused, 2, 1, 2), 2, 20, 48}, 8);
+  both({layers_of(fused, 2, 0, 9), 2, 20, 1}, 9);
   const std::string images =
       R"({"kind": "resnet", "block": "basic", "blocks": [1, 1], "image_size": 10, "base_width": 8,
           "classes": 5, "head": "mlp"})";

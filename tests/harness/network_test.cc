@@ -29,8 +29,10 @@ double kept_by(const Layer& layer, Flow& flow) {
       return flow.rows * 8;
     case LayerKind::Relu:
       return 0;
-    case LayerKind::Attention:  // queries, keys, values, and the softmax of the scores
-      return input + flow.rows * layer.heads * layer.positions * flow.element;
+    case LayerKind::Attention:  // queries, keys, values, and the softmax of the scores or its sums
+      return input +
+             flow.rows * layer.heads *
+                 (layer.fused ? std::max(4.0, flow.element) : layer.positions * flow.element);
     case LayerKind::Convolution: {
       const auto made = [&](int pixels) { return (pixels + layer.stride - 1) / layer.stride; };
       flow.rows *= static_cast<double>(made(layer.rows) * made(layer.columns)) /
@@ -143,6 +145,10 @@ TEST_CASE("layers of transformers have the parameters, outputs and stash of thei
         "attention": "materialised", "attention_heads": 3,
                    "vocab_size": 5, "sequence_length": 4, "tied_embeddings": false, "bias": false,
                    "ffn_hidden_size": 7, "positions": "none"})");
+  check_with_heads(R"({"kind": "transformer", "layers": 2, "hidden_size": 8,
+                       "attention": "fused", "attention_heads": 2,
+                       "vocab_size": 13, "sequence_length": 6, "tied_embeddings": false)",
+                   heads);
   check_in_all(R"({"kind": "transformer", "layers": 1, "hidden_size": 4,
         "attention": "materialised", "attention_heads": 1,
                    "vocab_size": 5, "sequence_length": 4, "tied_embeddings": false,
@@ -220,7 +226,8 @@ TEST_CASE("what has no kernels is refused with what to write instead") {
   const std::string gpt = R"({"kind": "transformer", "layers": 1, "hidden_size": 8,
     "attention_heads": 4, "vocab_size": 5, "sequence_length": 4, )";
   check_refused(gpt + R"("attention": "materialised"})", R"("tied_embeddings": false)");
-  check_refused(gpt + R"("tied_embeddings": false})", R"("attention": "materialised")");
+  check_refused(gpt + R"("tied_embeddings": false, "attention": "retention"})",
+                R"("attention": "fused" or "materialised")");
   const std::string untied = gpt + R"("tied_embeddings": false, "attention": "materialised", )";
   check_refused(untied + R"("kv_heads": 2})", R"("kv_heads")");
   check_refused(untied + R"("dropout": 0.1})", R"("dropout": 0)");

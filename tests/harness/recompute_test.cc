@@ -30,6 +30,10 @@ const std::string kDeep =
     R"({"kind": "transformer", "layers": 6, "hidden_size": 8,
         "attention": "materialised", "attention_heads": 2,
         "vocab_size": 11, "sequence_length": 5, "tied_embeddings": false})";
+const std::string kFused =
+    R"({"kind": "transformer", "layers": 6, "hidden_size": 8,
+        "attention": "fused", "attention_heads": 2,
+        "vocab_size": 11, "sequence_length": 5, "tied_embeddings": false})";
 
 /// Models, in stages of one block or several, under everything that tells when a stage goes back.
 std::vector<RecomputeTrial> trials() {
@@ -61,6 +65,7 @@ std::vector<RecomputeTrial> trials() {
     for (const std::string schedule :
          {R"("gpipe")", R"("1f1b")", R"("zb-h1")", R"({"kind": "1f1b", "backward": "split"})"}) {
       all.push_back({kDeep, devices, R"("global")", schedule, R"("selective")"});
+      all.push_back({kFused, devices, R"("global")", schedule, R"("selective")"});
     }
     for (const std::string strategy :
          {R"("local")", R"({"kind": "interlocking", "n_wise": 3})",

@@ -259,6 +259,10 @@ TEST_CASE("gradients of every stage of a transformer are its slopes") {
     "vocab_size": 5, "sequence_length": 4, "tied_embeddings": false)";
   check_all_stages(model + "}", 2);
   check_all_stages(model + R"(, "bias": false, "positions": "none", "head": "linear"})", 1);
+  check_all_stages(R"({"kind": "transformer", "layers": 2, "hidden_size": 6, "attention": "fused",
+                       "attention_heads": 2, "vocab_size": 5, "sequence_length": 4,
+                       "tied_embeddings": false})",
+                   2);
 }
 
 TEST_CASE("gradients of every stage of a ResNet are its slopes") {
@@ -324,6 +328,10 @@ TEST_CASE("plans keep what models say, to the byte, and find room in their works
     check_bytes(R"({"kind": "transformer", "layers": 2, "hidden_size": 8,
         "attention": "materialised", "attention_heads": 2,
                     "vocab_size": 13, "sequence_length": 6, "tied_embeddings": false})",
+                samples);
+    check_bytes(R"({"kind": "transformer", "layers": 2, "hidden_size": 8, "attention": "fused",
+                    "attention_heads": 2, "vocab_size": 13, "sequence_length": 6,
+                    "tied_embeddings": false})",
                 samples);
     check_bytes(R"({"kind": "resnet", "block": "basic", "blocks": [2, 2], "image_size": 8,
                     "base_width": 4})",

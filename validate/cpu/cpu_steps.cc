@@ -117,7 +117,11 @@ double run_forward(const LayerKernel<T>& k) {
       relu_forward<T>(k.view(s.y));
       return 0;
     case LayerKind::Attention:
-      attention_forward<T>(k.attention(), k.read(s.x), k.view(s.probabilities), k.view(s.y));
+      if (k.layer().fused) {
+        fused_attention_forward<T>(k.attention(), k.read(s.x), k.at(s.statistics), k.view(s.y));
+      } else {
+        attention_forward<T>(k.attention(), k.read(s.x), k.view(s.probabilities), k.view(s.y));
+      }
       return 0;
     case LayerKind::Convolution:
       convolution_forward<T>(k.convolution(), k.at(s.x), k.weight(),
@@ -151,6 +155,10 @@ void run_backward_input(const LayerKernel<T>& k) {
     case LayerKind::Gelu:
       return gelu_backward_input<T>(k.read(s.x), k.read(s.y), k.view(s.dx));
     case LayerKind::Attention:
+      if (k.layer().fused) {
+        return fused_attention_backward_input<T>(
+            k.attention(), {k.read(s.x), k.read(s.y), k.at(s.statistics), k.view(s.dx)});
+      }
       return attention_backward_input<T>(
           k.attention(),
           {k.read(s.x), k.read(s.probabilities), k.read(s.y), k.view(s.dx), k.at(s.scratch)});

@@ -47,9 +47,9 @@ void refuse_unexecutable(Section& reader, const BlockForm& b, bool tied) {
     report(reader.diagnostics(), node.value->find(key) ? node.child(key) : node, message);
   };
   const std::string not_executable = " not executable; expected ";
-  refuse(b.mixer != Mixer::Materialised, "attention",
-         "attention in one kernel and what stands in for attention are" + not_executable +
-             "\"attention\": \"materialised\"");
+  refuse(b.mixer != Mixer::Materialised && b.mixer != Mixer::Fused, "attention",
+         "what stands in for attention is" + not_executable +
+             "\"attention\": \"fused\" or \"materialised\"");
   refuse(
       b.kv_heads != b.attention_heads, "kv_heads",
       "heads that share keys are" + not_executable + "as many \"kv_heads\" as \"attention_heads\"");
@@ -107,7 +107,8 @@ Layer attention_residual(const BlockForm& b) {
                            .inputs = 3 * width,
                            .outputs = width,
                            .positions = b.stream.sequence_length,
-                           .heads = b.attention_heads};
+                           .heads = b.attention_heads,
+                           .fused = b.mixer == Mixer::Fused};
   return {.kind = LayerKind::Residual,
           .name = "attention",
           .inputs = width,

@@ -51,6 +51,7 @@ struct Layer {
   bool bias = true;
   int positions = 0;           // Embedding: rows of the table of places; Attention: tokens a sample
   int heads = 1;               // Attention
+  bool fused = false;          // Attention: one kernel, which keeps no probabilities
   int kernel = 1, stride = 1;  // Convolution
   int rows = 1, columns = 1;   // Convolution, AveragePool: pixels of what they read
   std::vector<Layer> branch, shortcut;  // Residual; Coupling has a branch

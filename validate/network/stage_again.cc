@@ -8,12 +8,16 @@
 namespace interlock {
 namespace {
 
-/// Returns the bytes of the probabilities of all attentions, which read `rows` rows.
-std::int64_t probability_bytes(const std::vector<Layer>& layers, std::int64_t rows, int element) {
+/// Returns the bytes that all attentions, which read `rows` rows, keep inside.
+std::int64_t inner_bytes(const std::vector<Layer>& layers, std::int64_t rows, int element) {
   std::int64_t bytes = 0;
   for (const Layer& layer : layers) {
-    if (layer.kind == LayerKind::Attention) bytes += rows * layer.heads * layer.positions * element;
-    bytes += probability_bytes(layer.branch, rows, element);
+    if (layer.kind == LayerKind::Attention) {
+      const std::int64_t each =
+          layer.fused ? statistic_bytes(element) : std::int64_t{layer.positions} * element;
+      bytes += rows * layer.heads * each;
+    }
+    bytes += inner_bytes(layer.branch, rows, element);
   }
   return bytes;
 }
@@ -36,7 +40,7 @@ void StagePlanner::begin_again(std::size_t layer, const Tensor& x) {
   const auto begin = inputs_.layers.begin();
   const std::vector<Layer> own(begin + static_cast<std::ptrdiff_t>(layer),
                                begin + static_cast<std::ptrdiff_t>(inside_->layers.end));
-  inside_->bytes = inside_->layers.inner ? probability_bytes(own, x.rows, inputs_.element)
+  inside_->bytes = inside_->layers.inner ? inner_bytes(own, x.rows, inputs_.element)
                                          : plan_stage({.layers = own,
                                                        .samples = inputs_.samples,
                                                        .rows = x.rows,
@@ -62,7 +66,9 @@ void StagePlanner::end_again(std::size_t layer, std::size_t first_step) {
   for (std::size_t i = first_step; i < plan_.forward.size(); ++i) {
     const Step& step = plan_.forward[i];
     const Tensor& made = step.kind == StepKind::Forward ? step.y : step.dx;
-    if (made.place == Place::Again || step.probabilities.place == Place::Again) {
+    const bool inner =
+        step.probabilities.place == Place::Again || step.statistics.place == Place::Again;
+    if (made.place == Place::Again || inner) {
       inside_->steps.push_back(step);
     }
   }

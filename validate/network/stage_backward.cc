@@ -61,6 +61,8 @@ Step StagePlanner::step_of(StepKind kind, const Layer& layer, const Tensor& dy) 
           .x = kept.x,
           .y = dy,
           .probabilities = kept.probabilities,
+          .statistics = kept.statistics,
+          .output = kept.output,
           .late = kind == StepKind::BackwardWeight && makes_late};
 }
 
@@ -109,7 +111,7 @@ Tensor StagePlanner::backward_in_place(const Layer& layer, const Gradient& dy, c
   } else {
     step.dx = take(step.x.rows, step.x.columns);
   }
-  if (layer.kind == LayerKind::Attention) {
+  if (layer.kind == LayerKind::Attention && !layer.fused) {
     const bool in_place = same_place(step.dx, step.x);  // a head's queries are set aside
     const int size = in_place ? layer.outputs / layer.heads : 0;
     step.scratch = take(layer.positions, layer.positions + size);

@@ -123,13 +123,20 @@ void StagePlanner::forward_layer(const Layer& layer, const Tensor& x, const Tens
     return;
   }
   if (layer.kind == LayerKind::Attention) {
-    kept.probabilities = keep(x.rows * layer.heads, layer.positions, inputs_.element, true);
+    const std::int64_t rows = x.rows * layer.heads;
+    if (layer.fused) {
+      kept.statistics = keep(rows, 1, statistic_bytes(inputs_.element), true);
+      kept.output = y;
+    } else {
+      kept.probabilities = keep(rows, layer.positions, inputs_.element, true);
+    }
   }
   plan_.forward.push_back({.layer = &layer,
                            .parameter = parameter_of_[&layer],
                            .x = x,
                            .y = y,
                            .probabilities = kept.probabilities,
+                           .statistics = kept.statistics,
                            .accumulate = accumulate});
 }
 

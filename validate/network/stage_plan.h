@@ -19,6 +19,7 @@
 // weight gradients are late.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -61,6 +62,9 @@ enum class StepKind : std::uint8_t {
   Mask
 };
 
+/// Returns the bytes of a statistic: those of fp32, or of double where all numbers are double.
+inline int statistic_bytes(int element) { return std::max<int>(sizeof(float), element); }
+
 /// Returns the first or the second half of the columns.
 Tensor half_of(const Tensor& whole, bool second);
 
@@ -72,8 +76,12 @@ struct Step {
   Tensor x;                      // what the layer read; Add: what is added; Mask: what a Relu made
   Tensor y;                      // what it makes, or the gradient of that
   Tensor dx;                     // BackwardInput, Add, Copy, Less, Mask: what is written or changed
-  Tensor probabilities;          // Attention: kept
-  /// Attention, backwards: of a head of a sample: positions^2, and in place positions * size more.
+  Tensor probabilities;          // Attention: kept, unless it is fused
+  /// Fused attention: of each head and token the logarithm of its sum of exponentials; kept.
+  Tensor statistics;
+  Tensor output;  // fused attention, backwards: what its forward made
+  /// Attention that is not fused, backwards: of a head of a sample: positions^2, and in place
+  /// positions * size more.
   Tensor scratch;
   bool accumulate = false;  // what is written is added to what is there
   bool rectified = false;   // AveragePool, backwards: x was made by a Relu

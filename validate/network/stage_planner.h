@@ -18,7 +18,7 @@ class StagePlanner {
 
  private:
   struct Kept {
-    Tensor x, probabilities;
+    Tensor x, probabilities, statistics, output;
   };
   /// A gradient on its way down; `spare`: it has no further reader.
   struct Gradient {

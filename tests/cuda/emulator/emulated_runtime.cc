@@ -47,6 +47,10 @@ cudaError_t cudaGetDeviceCount(int* count) {
   *count = gpus().devices();
   return cudaSuccess;
 }
+cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute attribute, int value) {
+  const bool known = attribute == cudaFuncAttributeMaxDynamicSharedMemorySize;
+  return known && value <= 99 << 10 ? cudaSuccess : gpus().fail(cudaErrorInvalidValue);
+}
 cudaError_t cudaGetDevice(int* device) {
   *device = gpus().current;
   return cudaSuccess;

@@ -21,6 +21,9 @@ namespace emulated {
 extern uint3 thread_index, block_index;
 extern dim3 block_size, grid_size;
 
+/// The most that a block may ask for on every architecture since sm_80.
+constexpr std::size_t kSharedBytes = 99 << 10;
+
 /// The manner of a kernel: one that never waits for other threads needs no fibers.
 enum class Manner : std::uint8_t { Unknown, Plain, Waits };
 
@@ -33,14 +36,15 @@ inline std::uint64_t nanoseconds() { return static_cast<std::uint64_t>(look_at_c
 template <class Kernel>
 class Launch {
  public:
-  Launch(Kernel kernel, dim3 grid, dim3 block, std::size_t, cudaStream_t stream)
-      : kernel_(kernel), grid_(grid), block_(block), stream_(stream) {}
+  Launch(Kernel kernel, dim3 grid, dim3 block, std::size_t shared, cudaStream_t stream)
+      : kernel_(kernel), grid_(grid), block_(block), shared_(shared), stream_(stream) {}
 
   template <class... Arguments>
   void operator()(Arguments... arguments) const {
     EmulatedGpus& gpus = EmulatedGpus::instance();
     Stream* const stream = gpus.stream(stream_);
-    const bool fits = block_.x * block_.y * block_.z <= 1024 && grid_.x > 0;
+    const bool fits =
+        block_.x * block_.y * block_.z <= 1024 && grid_.x > 0 && shared_ <= kSharedBytes;
     if (stream == nullptr || stream->device != gpus.current || !fits) {
       gpus.fail(fits ? cudaErrorInvalidResourceHandle : cudaErrorInvalidConfiguration);
       return;
@@ -54,6 +58,7 @@ class Launch {
  private:
   Kernel kernel_;
   dim3 grid_, block_;
+  std::size_t shared_;
   cudaStream_t stream_;
 };
 
@@ -71,6 +76,8 @@ inline void __syncthreads() { emulated::wait_for_block(); }
 inline float __shfl_xor_sync(unsigned, float value, int mask) {
   return emulated::exchange(value, mask);
 }
+inline void __stwb(uint4* to, uint4 bits) { *to = bits; }
 inline float rsqrtf(float x) { return 1 / std::sqrt(x); }
+#include "tests/cuda/emulator/emulated_mma.h"
 using std::max;
 using std::min;

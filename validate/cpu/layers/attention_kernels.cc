@@ -113,6 +113,137 @@ void attention_backward_input(const AttentionShape& shape, AttentionBackward<T> 
   }
 }
 
+namespace {
+
+/// Queries that fused kernels work on at a time: their scores are all that is there of the scores.
+constexpr Eigen::Index kQueries = 32;
+
+/// Queries [first, first + rows) of a block, which see the first `first + rows` tokens or fewer.
+struct QueryRange {
+  Eigen::Index first = 0, rows = 0;
+  Eigen::Index seen() const { return first + rows; }
+};
+
+template <class T>
+StridedView<T> rows_of(const StridedView<T>& block, const QueryRange& range) {
+  T* begin = const_cast<T*>(block.data()) + range.first * block.outerStride();
+  return {begin, range.rows, block.cols(), Eigen::OuterStride<>(block.outerStride())};
+}
+
+/// Calls `each` with every range of the queries of `tokens` tokens.
+template <class Each>
+void for_ranges(Eigen::Index tokens, Each each) {
+  for (Eigen::Index first = 0; first < tokens; first += kQueries) {
+    each(QueryRange{first, std::min(kQueries, tokens - first)});
+  }
+}
+
+/// Computes scores = exp(scale q k^T - sum) over no later token: the softmax, given each row's sum.
+template <class T>
+void probabilities_of(const QueryRange& range, T scale, const T* sums, Matrix<T>& scores) {
+  for (Eigen::Index r = 0; r < range.rows; ++r) {
+    for (Eigen::Index c = 0; c < range.seen(); ++c) {
+      scores(r, c) = c <= range.first + r ? std::exp(scale * scores(r, c) - sums[r]) : T(0);
+    }
+  }
+}
+
+/// Puts the logarithm of each row's sum of exponentials over no later token into `sums`.
+template <class T>
+void sums_of(const QueryRange& range, T scale, const Matrix<T>& scores, T* sums) {
+  for (Eigen::Index r = 0; r < range.rows; ++r) {
+    T most = scores(r, 0), total = 0;
+    for (Eigen::Index c = 1; c <= range.first + r; ++c) most = std::max(most, scores(r, c));
+    for (Eigen::Index c = 0; c <= range.first + r; ++c) {
+      total += std::exp(scale * (scores(r, c) - most));
+    }
+    sums[r] = scale * most + std::log(total);
+  }
+}
+
+/// Turns the gradient of the softmax `p` into that of q k^T, as causal_softmax_backward does.
+template <class T>
+void scores_gradient(const QueryRange& range, T scale, const Matrix<T>& p, Matrix<T>& gradient) {
+  for (Eigen::Index r = 0; r < range.rows; ++r) {
+    T along = 0;
+    for (Eigen::Index c = 0; c < range.seen(); ++c) along += gradient(r, c) * p(r, c);
+    for (Eigen::Index c = 0; c < range.seen(); ++c) {
+      gradient(r, c) = p(r, c) * (gradient(r, c) - along) * scale;
+    }
+  }
+}
+
+/// A block's rows of queries, keys and values, or the gradients of these.
+template <class T>
+struct FusedBlock {
+  StridedView<T> query, key, value;
+  FusedBlock(const AttentionShape& shape, std::int64_t block, T* qkv)
+      : query(block_of(shape, block, qkv, kParts, kQuery)),
+        key(block_of(shape, block, qkv, kParts, kKey)),
+        value(block_of(shape, block, qkv, kParts, kValue)) {}
+};
+
+template <class T>
+void fused_block_forward(const FusedBlock<T>& read, const StridedView<T>& made, T* statistics) {
+  const T scale = attention_scale<T>({.size = static_cast<int>(made.cols())});
+  Matrix<T> p;
+  for_ranges(made.rows(), [&](const QueryRange& range) {
+    p.resize(range.rows, range.seen());
+    p.noalias() = rows_of(read.query, range) * read.key.topRows(range.seen()).transpose();
+    sums_of(range, scale, p, statistics + range.first);
+    probabilities_of(range, scale, statistics + range.first, p);
+    rows_of(made, range).noalias() = p * read.value.topRows(range.seen());
+  });
+}
+
+/// Turns one block's gradient of its output back; `made` may lie where `read` does.
+template <class T>
+void fused_block_backward(const FusedBlock<T>& read, const StridedView<T>& dy, const T* statistics,
+                          FusedBlock<T>& made) {
+  const Eigen::Index n = dy.rows(), size = dy.cols();
+  const T scale = attention_scale<T>({.size = static_cast<int>(size)});
+  Matrix<T> p, ds, dquery, dkey = Matrix<T>::Zero(n, size), dvalue = Matrix<T>::Zero(n, size);
+  for_ranges(n, [&](const QueryRange& range) {
+    const StridedView<T> query = rows_of(read.query, range), slope = rows_of(dy, range);
+    p.resize(range.rows, range.seen());
+    p.noalias() = query * read.key.topRows(range.seen()).transpose();
+    probabilities_of(range, scale, statistics + range.first, p);
+    dvalue.topRows(range.seen()).noalias() += p.transpose() * slope;
+    ds.resize(range.rows, range.seen());
+    ds.noalias() = slope * read.value.topRows(range.seen()).transpose();
+    scores_gradient(range, scale, p, ds);
+    dkey.topRows(range.seen()).noalias() += ds.transpose() * query;
+    dquery.resize(range.rows, size);
+    dquery.noalias() = ds * read.key.topRows(range.seen());
+    rows_of(made.query, range) = dquery;  // where the queries were, if it is in place
+  });
+  made.key = dkey;
+  made.value = dvalue;
+}
+
+}  // namespace
+
+template <class T>
+void fused_attention_forward(const AttentionShape& shape, ConstMatrixView<T> qkv, T* statistics,
+                             MatrixView<T> y) {
+  const std::int64_t n = shape.positions;
+  for (std::int64_t block = 0; block < qkv.rows() / n * shape.heads; ++block) {
+    fused_block_forward(FusedBlock<T>(shape, block, const_cast<T*>(qkv.data())),
+                        block_of(shape, block, y.data()), statistics + block * n);
+  }
+}
+
+template <class T>
+void fused_attention_backward_input(const AttentionShape& shape, FusedAttentionBackward<T> t) {
+  const std::int64_t n = shape.positions;
+  for (std::int64_t block = 0; block < t.qkv.rows() / n * shape.heads; ++block) {
+    const FusedBlock<T> read(shape, block, const_cast<T*>(t.qkv.data()));
+    FusedBlock<T> made(shape, block, t.dqkv.data());
+    fused_block_backward(read, block_of(shape, block, const_cast<T*>(t.dy.data())),
+                         t.statistics + block * n, made);
+  }
+}
+
 // A type in parentheses is no type.
 // NOLINTBEGIN(bugprone-macro-parentheses)
 #define INTERLOCK_KERNELS(T)                                                                   \
@@ -125,7 +256,10 @@ void attention_backward_input(const AttentionShape& shape, AttentionBackward<T> 
   template void block_scores_backward<T>(ScoresBackward<T>);                                   \
   template void attention_forward<T>(const AttentionShape&, ConstMatrixView<T>, MatrixView<T>, \
                                      MatrixView<T>);                                           \
-  template void attention_backward_input<T>(const AttentionShape&, AttentionBackward<T>)
+  template void attention_backward_input<T>(const AttentionShape&, AttentionBackward<T>);      \
+  template void fused_attention_forward<T>(const AttentionShape&, ConstMatrixView<T>, T*,      \
+                                           MatrixView<T>);                                     \
+  template void fused_attention_backward_input<T>(const AttentionShape&, FusedAttentionBackward<T>)
 // NOLINTEND(bugprone-macro-parentheses)
 INTERLOCK_KERNELS(float);
 INTERLOCK_KERNELS(double);

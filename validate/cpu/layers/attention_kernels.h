@@ -34,6 +34,21 @@ struct AttentionBackward {
 template <class T>
 void attention_backward_input(const AttentionShape& shape, AttentionBackward<T> tensors);
 
+/// Computes the same in one kernel, some queries at a time; keeps nothing but, of each block's
+/// rows, the logarithm of the sum of exponentials, `statistics` (blocks * positions).
+template <class T>
+void fused_attention_forward(const AttentionShape& shape, ConstMatrixView<T> qkv, T* statistics,
+                             MatrixView<T> y);
+/// `dqkv` may be `qkv`.
+template <class T>
+struct FusedAttentionBackward {
+  ConstMatrixView<T> qkv, dy;
+  const T* statistics;
+  MatrixView<T> dqkv;
+};
+template <class T>
+void fused_attention_backward_input(const AttentionShape& shape, FusedAttentionBackward<T> tensors);
+
 /// Returns the columns of a block in `tensor`, whose rows have `parts` times the width of all
 /// heads: of (query, key, value) number `part`.
 template <class T>

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "validate/cuda/kernels/cuda_call.h"
@@ -51,9 +52,10 @@ __device__ Lot<T, kWide> load(const T* from) {
 template <int kWide, class T>
 __device__ void store(T* to, const Lot<T, kWide>& lot) {
   if (kWide > 1 && reinterpret_cast<std::uintptr_t>(to) % sizeof(Pack<T>) == 0) {
-    Pack<T> pack;
-    for (int k = 0; k < kWide; ++k) pack.at[k] = lot.at[k];
-    *reinterpret_cast<Pack<T>*>(to) = pack;
+    // Plain assignments of packs are taken apart for sm_90: eight stores of two bytes.
+    uint4 bits;
+    memcpy(&bits, lot.at, sizeof bits);
+    __stwb(reinterpret_cast<uint4*>(to), bits);
   } else {
     for (int k = 0; k < kWide; ++k) to[k] = lot.at[k];
   }

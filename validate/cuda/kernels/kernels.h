@@ -55,8 +55,12 @@ struct Lookup {
 };
 void embed(const Stream& stream, void* y, const void* table, const void* places,
            const Lookup& lookup, Matrix shape);
-void embed_gradient(const Stream& stream, void* dtable, void* dplaces, const void* dy,
-                    const Lookup& lookup, Matrix shape);
+struct EmbeddingGradients {
+  void *dtable = nullptr, *dplaces = nullptr;
+};
+void embed_gradient(const Stream& stream, const EmbeddingGradients& to, const void* dy,
+                    const Lookup& lookup, Matrix shape, float* scratch);
+std::int64_t embed_scratch(Matrix shape);
 
 // layer_norm.cu, batch_norm.cu: y = (x - mean) / deviation * gain + shift, over a row or a column.
 inline constexpr float kNormEpsilon = 1e-5F;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "validate/cuda/kernels/cuda_call.h"
+#include "validate/cuda/kernels/fused_attention.h"
 #include "validate/cuda/stage/gpu_kernel.h"
 
 namespace interlock::cuda {
@@ -121,6 +122,12 @@ struct HeadBatches {
   }
 };
 
+Heads heads_of(const GpuKernel& k) {
+  const Layer& layer = k.layer();
+  return {static_cast<int>(k.step.x.rows / layer.positions), layer.positions, layer.heads,
+          layer.outputs / layer.heads};
+}
+
 /// Returns the factor of scores: 1 over the root of a head's size.
 float score_factor(const GpuKernel& k) {
   const int size = k.layer().outputs / k.layer().heads;
@@ -205,6 +212,11 @@ void attention_values(const GpuKernel& k) {
 }
 
 void attention_forward(const GpuKernel& k) {
+  if (k.layer().fused) {
+    return fused_attention(k.stream(), k.at(k.step.y),
+                           reinterpret_cast<float*>(k.at(k.step.statistics)), k.at(k.step.x),
+                           heads_of(k), score_factor(k));
+  }
   attention_scores(k);
   causal_softmax(k.stream(), k.at(k.step.probabilities), score_factor(k),
                  shape_of(k.step.probabilities));
@@ -255,10 +267,30 @@ void attention_score_gradients(const GpuKernel& k, const AttentionScratch& scrat
   }
 }
 
+/// Computes the gradient of attention in one kernel, but for sums beside it.
+void fused_gradient(const GpuKernel& k) {
+  const Heads heads = heads_of(k);
+  const std::int64_t sums = std::int64_t{heads.blocks()} * heads.tokens;
+  const std::int64_t own = (sums * static_cast<std::int64_t>(sizeof(float)) + 255) / 256 * 256;
+  const bool in_place = k.at(k.step.dx) == k.at(k.step.x);
+  char* scratch = k.scratch(own + (in_place ? k.step.y.size() * k.element() : 0));
+  fused_attention_gradient(k.stream(),
+                           {.qkv = k.at(k.step.x),
+                            .y = k.at(k.step.output),
+                            .dy = k.at(k.step.y),
+                            .statistics = reinterpret_cast<const float*>(k.at(k.step.statistics)),
+                            .dqkv = k.at(k.step.dx),
+                            .queries = in_place ? scratch + own : nullptr,
+                            .along = reinterpret_cast<float*>(scratch),
+                            .factor = score_factor(k)},
+                           heads);
+}
+
 /// Computes the gradient of attention. dqkv may be qkv: gradients of values and queries take the
 /// place of values and queries only when these have been read for the last time; queries are read
 /// once more and are set aside.
 void attention_gradient(const GpuKernel& k) {
+  if (k.layer().fused) return fused_gradient(k);
   const AttentionScratch scratch = attention_scratch(k);
   set_queries_aside(k, scratch);
   attention_value_gradients(k, scratch);

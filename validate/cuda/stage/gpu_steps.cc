@@ -131,9 +131,9 @@ void run_weight_gradient(const GpuKernel& k) {
       return scale_gradient(k.stream(), k.gradient(), k.at(s.x), k.at(s.y), shape_of(s.x),
                             k.sums(column_scratch(shape_of(s.x), 1)));
     case LayerKind::Embedding:
-      return embed_gradient(k.stream(), k.gradient(),
-                            k.layer().positions > 0 ? k.gradient(1) : nullptr, k.at(s.y),
-                            lookup_of(k), shape_of(s.y));
+      return embed_gradient(
+          k.stream(), {k.gradient(), k.layer().positions > 0 ? k.gradient(1) : nullptr}, k.at(s.y),
+          lookup_of(k), shape_of(s.y), k.sums(embed_scratch(shape_of(s.y))));
     case LayerKind::Linear:
       return linear_weight_gradient(k);
     case LayerKind::LayerNorm:
