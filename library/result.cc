@@ -128,9 +128,9 @@ std::vector<MemoryPoint> memory_points(const Measurement& measurement) {
   const Program& program = measurement.program;
   std::vector<MemoryChange> changes;
   for (std::size_t rank = 0; rank < program.ranks.size(); ++rank) {
-    double resident = 0;
-    for (const Bytes bytes : program.ranks[rank].resident) resident += bytes.value();
-    changes.push_back({.bytes = resident, .rank = static_cast<int>(rank)});
+    double kept = 0;
+    for (const Bytes bytes : always_held(program.ranks[rank])) kept += bytes.value();
+    changes.push_back({.bytes = kept, .rank = static_cast<int>(rank)});
   }
   for (const MemoryChange& change : measurement.log.memory) {
     if (change.memory_class != MemoryClass::HostStash) changes.push_back(change);
@@ -141,7 +141,7 @@ std::vector<MemoryPoint> memory_points(const Measurement& measurement) {
   std::vector<MemoryPoint> points;
   for (const MemoryChange& change : changes) {
     const bool same_rank = !points.empty() && points.back().rank == change.rank;
-    const double bytes = (same_rank ? points.back().bytes : 0) + change.bytes;
+    const double bytes = (same_rank ? points.back().bytes : 0) + program.memory_held * change.bytes;
     if (same_rank && points.back().time_s == change.time.value()) {
       points.back().bytes = bytes;
     } else {

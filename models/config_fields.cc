@@ -379,7 +379,9 @@ void ConfigFields::read(const std::string& name, const JsonValue& value, const C
   const std::string field(field_name(name));
   const auto known = std::ranges::find(fields_, field, &JsonMember::first);
   if (known != fields_.end()) {
-    if (value.kind != Kind::Null || is_among(kNullable, field)) known->second = value;
+    if (value.kind == Kind::Null && !is_among(kNullable, field)) return;
+    known->second = value;
+    known->second.written = std::make_shared<const std::string>(json_pointer(config_.path, name));
     return;
   }
   if (is_among(kUnmodelled, field)) {
@@ -401,6 +403,8 @@ void ConfigFields::read(const std::string& name, const JsonValue& value, const C
   }
   if (type == nullptr) {
     fields_.push_back({field, value});
+    fields_.back().second.written =
+        std::make_shared<const std::string>(json_pointer(config_.path, name));
   } else if (!says_none(value) && !is_among(kSaidByClass, field)) {
     report(diagnostics_, config_.child(name),
            described(value) + " shapes a model, but those of model_type " +

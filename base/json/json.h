@@ -31,6 +31,8 @@ struct JsonValue {
   std::vector<JsonMember> members;          // Object only
   std::shared_ptr<const std::string> file;  // as the user named it
   int line = 0;  // 1-based, of a member's key or an element's start; 0: not from a file
+  /// The JSON pointer at which it was written, if it is read elsewhere under another name.
+  std::shared_ptr<const std::string> written;
 
   const JsonValue* find(std::string_view key) const;
   JsonValue* find(std::string_view key);

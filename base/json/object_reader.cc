@@ -99,7 +99,8 @@ std::string known_names(const std::vector<std::string>& names) {
 void report(Diagnostics& diagnostics, const JsonNode& node, std::string_view message) {
   CHECK(node.value != nullptr, "there is a value to report at: " + std::string(message));
   const std::string_view file = node.value->file ? *node.value->file : std::string_view{};
-  diagnostics.add(file, node.value->line, node.path, message);
+  const std::string& path = node.value->written ? *node.value->written : node.path;
+  diagnostics.add(file, node.value->line, path, message);
 }
 
 std::optional<bool> read_boolean(const JsonNode& node, Diagnostics& diagnostics) {

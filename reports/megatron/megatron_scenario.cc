@@ -345,11 +345,19 @@ int global_batch(Settings& a, int of_one_micro_batch) {
   if (const auto global = a.count("global-batch-size")) return *global;
   if (schedule.empty()) return of_one_micro_batch;
   const std::string& last = schedule.back();
+  const std::string number = last.substr(last.find(':') + 1);  // all of it without a colon
+  const char* const stop = number.data() + number.size();
   int samples = 0;
-  std::from_chars(last.data() + last.find(':') + 1, last.data() + last.size(), samples);
+  const auto [end, error] = std::from_chars(number.data(), stop, samples);
+  if (error != std::errc() || end != stop || samples < 1) {
+    a.refuse("step-batch-size-schedule",
+             "expected a number of samples behind each colon, e.g. 0:384 200B:768, got " +
+                 in_quotes(last));
+    return of_one_micro_batch;
+  }
   a.remark("step-batch-size-schedule",
            "every step has the last of its batches, " + std::to_string(samples));
-  return std::max(samples, 1);
+  return samples;
 }
 
 /// Micro-batches that a stage of a rank takes before the next. Source of the default, the pipeline

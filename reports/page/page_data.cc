@@ -273,9 +273,8 @@ std::vector<MemoryHistory> memory_by_rank(const PageParts& parts) {
   const double held = parts.program().memory_held;
   std::vector<MemoryHistory> ranks(parts.program().ranks.size());
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    for (int i = 0; i < kMemoryClasses; ++i) {
-      ranks[rank].at_begin[i] = held * parts.program().ranks[rank].resident[i].value();
-    }
+    const auto kept = always_held(parts.program().ranks[rank]);
+    for (int i = 0; i < kMemoryClasses; ++i) ranks[rank].at_begin[i] = held * kept[i].value();
   }
   for (const MemoryChange& change : parts.log().memory) {
     if (change.memory_class == MemoryClass::HostStash) continue;

@@ -315,19 +315,23 @@ std::string ranking_json(const Ranking& ranking) {
   for (const auto& row : ranking.rows) {
     Json json;
     for (std::size_t i = 0; i < row.size(); ++i) {
+      Json& cell = json[clean_utf8(ranking.columns[i])];
       std::visit(
           [&](const auto& value) {
-            if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::monostate>) {
-              json[ranking.columns[i]] = nullptr;
+            using Value = std::decay_t<decltype(value)>;
+            if constexpr (std::is_same_v<Value, std::monostate>) {
+              cell = nullptr;
+            } else if constexpr (std::is_same_v<Value, std::string>) {
+              cell = clean_utf8(value);  // e.g. the name of a file
             } else {
-              json[ranking.columns[i]] = value;
+              cell = value;
             }
           },
           row[i]);
     }
     rows.push_back(std::move(json));
   }
-  const Json document{{"format", "interlock-ranking/1"}, {"by", ranking.by},
+  const Json document{{"format", "interlock-ranking/1"}, {"by", clean_utf8(ranking.by)},
                       {"points", ranking.points},        {"rows_total", ranking.total},
                       {"failed", ranking.failed},        {"unfit", ranking.unfit},
                       {"rows", std::move(rows)}};

@@ -57,8 +57,9 @@ void write_memory_counters(EventText& text, const Measurement& measurement) {
     std::stable_sort(changes.begin(), changes.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     Held held;
+    const auto kept = always_held(measurement.program.ranks[rank]);
     for (int i = 0; i < kMemoryClasses; ++i) {
-      held.bytes[i] = of_device * measurement.program.ranks[rank].resident[i].value();
+      held.bytes[i] = of_device * kept[i].value();
       held.ever[i] = held.bytes[i] > 0;
     }
     for (const auto& [time, change] : changes)

@@ -181,7 +181,8 @@ bool cuts_sequences(const TrainingKeys& training) {
 TrainingKeys read_training(const JsonNode& node, int data, Diagnostics& diagnostics) {
   TrainingKeys training{.node = node, .precision_node = node};
   Section section(contract_object("training"), node, diagnostics);
-  if (const auto strategy = section.require("strategy", "\"global\", \"local\" or \"pairwise\"")) {
+  const std::string kinds = join_choices(contract_names("training.strategy", "kind"));
+  if (const auto strategy = section.require("strategy", kinds)) {
     training.strategy = read_strategy(*strategy, diagnostics);
   }
   training.schedule = section.get("schedule");

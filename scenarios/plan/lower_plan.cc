@@ -214,6 +214,13 @@ void repeat_for_machines(const Cluster& cluster, std::vector<StageCost>& stages)
   }
 }
 
+Bytes memory_of_libraries(const Framework& framework, const Device& device) {
+  const auto own = framework.library_memory.find(device.architecture);
+  const auto other = framework.library_memory.find("other");
+  if (own != framework.library_memory.end()) return own->second;
+  return other == framework.library_memory.end() ? Bytes(0) : other->second;
+}
+
 }  // namespace
 
 LowerInputs lower_inputs(const Plan& plan) {
@@ -233,6 +240,10 @@ LowerInputs lower_inputs(const Plan& plan) {
                           question.sharding.expert_dispatch == ExpertDispatch::DeepEp,
       .memory_held = question.framework.held()};
   if (question.variation) inputs.slow = question.variation->always_slow();
+  for (const int device : device_numbers(plan)) {
+    const Device& kind = machine_of(question.cluster, device).device;
+    inputs.libraries.push_back(memory_of_libraries(question.framework, kind));
+  }
   const auto append_costs = [&](const ModelGraph& graph, const PriceInputs& prices) {
     std::vector<StageCost> once =
         price_stages(priced_in_stages(question, graph, prices, plan.partition), plan.partition,

@@ -165,13 +165,6 @@ MeasuredPlan measure_plan(const Plan& plan, Keep keep) {
   }
 }
 
-Bytes library_memory(const Framework& framework, const Device& device) {
-  const auto own = framework.library_memory.find(device.architecture);
-  const auto other = framework.library_memory.find("other");
-  if (own != framework.library_memory.end()) return own->second;
-  return other == framework.library_memory.end() ? Bytes(0) : other->second;
-}
-
 MeasureInputs measure_inputs(const Plan& plan) {
   const Question& question = plan.question;
   const double replicas = question.mesh.degree(Dimension::Data);
@@ -182,9 +175,7 @@ MeasureInputs measure_inputs(const Plan& plan) {
                           .samples_per_step = samples_per_step(plan),
                           .attention_flops = question.graph.attention_flops};
   for (const int device : device_numbers(plan)) {
-    const Device& kind = machine_of(question.cluster, device).device;
-    inputs.memory_capacity.push_back(kind.memory);
-    inputs.library_memory.push_back(library_memory(question.framework, kind));
+    inputs.memory_capacity.push_back(machine_of(question.cluster, device).device.memory);
   }
   if (inputs.samples_per_step && question.graph.tokens_per_sample) {
     inputs.tokens_per_step = *inputs.samples_per_step * *question.graph.tokens_per_sample;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kDrawn = 256;             // micro-batches that cases are chosen from
 constexpr std::size_t kCases = 17;      // that are priced
-constexpr double kMostDocuments = 3e8;  // of all seeds
+constexpr double kMostDocuments = 1e8;  // of all seeds: ten seconds
 
 struct PackedCase {
   double work = 0;
@@ -43,12 +43,13 @@ std::vector<PackedCase> drawn_cases(const Question& question, const DocumentDraw
 
 void check_draws(const Question& question, const DocumentDraws& draws) {
   double each = 0;  // documents of a sample
-  for (const Document& one : draws.mean(static_cast<std::uint64_t>(question.seed))) {
+  for (const Document& one : draws.of(static_cast<std::uint64_t>(question.seed), {})) {
     each += one.count;
   }
-  const double samples = *question.graph.samples_per_micro_batch * question.micro_batches *
-                         question.steps * question.mesh.degree(Dimension::Data);
-  const double all = each * samples * question.variation->seeds;
+  const double batches = kDrawn + static_cast<double>(question.micro_batches) * question.steps *
+                                      question.mesh.degree(Dimension::Data) *
+                                      question.variation->seeds;
+  const double all = each * *question.graph.samples_per_micro_batch * batches;
   if (all <= kMostDocuments) return;
   throw Error("/variation/documents: " + format_number(all) + " documents of all seeds; expected " +
               format_number(kMostDocuments) + " or fewer, by fewer seeds or steps");

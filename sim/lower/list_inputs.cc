@@ -89,7 +89,8 @@ ListInputs list_inputs(LowerInputs inputs, const ScheduleInputs& shape,
         list.ops[rank.stages[number]].push_back(list_op(program, program.segments[s]));
       }
     }
-    const Bytes held = std::accumulate(rank.resident.begin(), rank.resident.end(), Bytes(0));
+    const auto kept = always_held(rank);
+    const Bytes held = std::accumulate(kept.begin(), kept.end(), Bytes(0));
     const double room = capacity.at(list.memory.size()) / program.memory_held;
     list.memory.push_back(room - held.value());
   }

@@ -218,6 +218,7 @@ Program lower_all(const LowerInputs& inputs, const Brevity& brevity) {
     rank.first_stream = static_cast<int>(program.streams.size());
     rank.streams = static_cast<int>(schedule.ranks[r].size());
     rank.resident = resident_bytes(inputs, rank.stages);
+    if (!inputs.libraries.empty()) rank.libraries = inputs.libraries.at(r);
     for (const int stage : rank.stages) {
       rank.host.optimizer += inputs.stages[stage].host_optimizer;
       rank.host.gradients += inputs.stages[stage].host_gradients;

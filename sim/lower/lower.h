@@ -32,6 +32,7 @@ struct LowerInputs {
   std::optional<double> token_sms = {};  // see Question; nothing: as of other collectives
   bool passes_by_deepep = false;         // so do tokens, where `token_sms` says nothing
   double memory_held = 1;                // see Program
+  std::vector<Bytes> libraries;          // by simulated rank, see Rank; empty: none
   bool contention = true;  // false: messages and collectives have their links to themselves
   StageLayouts layouts;    // where they differ; `mesh` then says only how many devices a rank has
   double most_ticks_per_second = 1e18;  // to lower one run as another one was

@@ -224,14 +224,11 @@ void Collector::fill_devices(Metrics& metrics, const MeasureInputs& inputs) {
     for (const int stage : rank.stages) device.stages.push_back(model_stage(program_, stage));
     if (times_.length() > 0) fill_shares(r, device);
     if (!inputs.memory_capacity.empty()) device.memory_capacity = inputs.memory_capacity[r];
-    const Bytes libraries =
-        inputs.library_memory.empty() ? Bytes(0) : program_.memory_held * inputs.library_memory[r];
-    device.peak_memory = peaks[r].total + libraries;
+    device.peak_memory = peaks[r].total;
     device.peak_stash = peaks[r].stash;
     device.allocated_peak = peaks[r].allocated;
     device.peak_time = peaks[r].time;
     device.memory = peaks[r].at_peak;
-    device.memory[static_cast<std::size_t>(MemoryClass::Workspace)] += libraries;
     device.host = rank.host;
     device.host.stash = peaks[r].host_stash;
     metrics.busy += device.busy / static_cast<double>(ranks_.size());

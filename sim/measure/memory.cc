@@ -35,8 +35,9 @@ MemoryTracker::MemoryTracker(const Program& program)
   CHECK(program.wire_order.empty(), "memory of a frozen program");
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     RankState& rank = ranks_[r];
+    const auto kept = always_held(program.ranks[r]);
     for (int c = 0; c < kMemoryClasses; ++c) {
-      rank.bytes[c] = program.ranks[r].resident[c].value();
+      rank.bytes[c] = kept[c].value();
       rank.allocated += in_blocks(rank.bytes[c]);
     }
     note_peak(rank, 0);

@@ -115,7 +115,7 @@ struct MeasureInputs {
   std::optional<double> samples_per_step, tokens_per_step;
   FlopsPerSecond peak;  // of one device, a mean over all; 0 if unknown
   std::string attention_flops = "none";
-  std::vector<Bytes> memory_capacity, library_memory;  // by simulated rank; empty: unknown, none
+  std::vector<Bytes> memory_capacity;  // by simulated rank; empty: unknown
   std::optional<LongStep> long_step;
   bool explain = false;  // why steps take as long as they do
 };

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "base/draws.h"
 #include "base/error.h"
@@ -12,58 +11,65 @@
 namespace interlock {
 namespace {
 
-constexpr int kSamplesOfMean = 1000;
+constexpr int kSamplesOfMean = 1000, kDocumentsOfMean = 300'000;  // at most, whichever is first
 constexpr std::uint64_t kBatchStream = 0x7ac6ed, kMeanStream = 0x3ea4;  // of random numbers
 
-double drawn_length(const DocumentLengths& lengths, Random& random) {
-  if (!lengths.known.empty()) {
-    const int last = static_cast<int>(lengths.known.size()) - 1;
-    return lengths.known[static_cast<std::size_t>(random.integer(0, last))];
-  }
-  const double variance = std::log1p(lengths.spread * lengths.spread);
-  return lengths.mean * std::exp(std::sqrt(variance) * draw_normal(random) - variance / 2);
-}
-
-/// Puts documents of one length together.
-Documents merged(const Documents& documents) {
-  std::map<int, double> counts;
-  for (const Document& one : documents) counts[one.tokens] += one.count;
+/// Puts documents of one length together; each of `lengths` counts `weight`.
+Documents merged(std::vector<int> lengths, double weight) {
+  std::ranges::sort(lengths);
   Documents all;
-  for (const auto& [tokens, count] : counts) all.push_back({tokens, count});
+  for (const int tokens : lengths) {
+    if (all.empty() || all.back().tokens != tokens) all.push_back({tokens, 0});
+    all.back().count += weight;
+  }
   return all;
 }
 
 }  // namespace
 
-void DocumentDraws::add(std::uint64_t seed, std::uint64_t stream, double weight,
-                        Documents& documents) const {
+DocumentDraws::DocumentDraws(DocumentLengths lengths, int tokens, int samples)
+    : lengths_(std::move(lengths)), tokens_(tokens), samples_(samples) {
+  const double variance = std::log1p(lengths_.spread * lengths_.spread);
+  deviation_ = std::sqrt(variance);
+  shift_ = variance / 2;
+}
+
+double DocumentDraws::drawn_length(Random& random) const {
+  if (!lengths_.known.empty()) {
+    const int last = static_cast<int>(lengths_.known.size()) - 1;
+    return lengths_.known[static_cast<std::size_t>(random.integer(0, last))];
+  }
+  return lengths_.mean * std::exp(deviation_ * draw_normal(random) - shift_);
+}
+
+void DocumentDraws::add(std::uint64_t seed, std::uint64_t stream, std::vector<int>& lengths) const {
   Random random(seed, stream);
   for (int left = tokens_; left > 0;) {
-    const double length = std::round(drawn_length(lengths_, random));
-    const int tokens = static_cast<int>(std::clamp<double>(length, 1, left));
-    documents.push_back({tokens, weight});
-    left -= tokens;
+    const double length = std::round(drawn_length(random));
+    lengths.push_back(static_cast<int>(std::clamp<double>(length, 1, left)));
+    left -= lengths.back();
   }
 }
 
 Documents DocumentDraws::of(std::uint64_t seed, const PackedBatch& batch) const {
-  Documents documents;
+  std::vector<int> lengths;
   const auto number = [](int value) { return static_cast<std::uint64_t>(value); };
   const std::uint64_t group = mix64(kBatchStream ^ number(batch.group));
   for (int sample = 0; sample < samples_; ++sample) {
     const std::uint64_t stream = mix64(mix64(group ^ number(batch.micro_batch)) ^ number(sample));
-    add(seed, stream, 1.0 / samples_, documents);
+    add(seed, stream, lengths);
   }
-  return merged(documents);
+  return merged(std::move(lengths), 1.0 / samples_);
 }
 
 Documents DocumentDraws::mean(std::uint64_t seed) const {
-  Documents documents;
-  for (int sample = 0; sample < kSamplesOfMean; ++sample) {
-    const auto number = static_cast<std::uint64_t>(sample);
-    add(seed, mix64(kMeanStream ^ number), 1.0 / kSamplesOfMean, documents);
+  std::vector<int> lengths;
+  int samples = 0;
+  while (samples < kSamplesOfMean && lengths.size() < kDocumentsOfMean) {
+    add(seed, mix64(kMeanStream ^ static_cast<std::uint64_t>(samples)), lengths);
+    ++samples;
   }
-  return merged(documents);
+  return merged(std::move(lengths), 1.0 / samples);
 }
 
 double pairs_of(const Documents& documents) {

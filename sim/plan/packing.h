@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/random.h"
 #include "models/layers/model_graph.h"
 
 namespace interlock {
@@ -31,19 +32,22 @@ struct PackedBatch {
 class DocumentDraws {
  public:
   /// REQUIRES: tokens, samples > 0.
-  DocumentDraws(DocumentLengths lengths, int tokens, int samples)
-      : lengths_(std::move(lengths)), tokens_(tokens), samples_(samples) {}
+  DocumentDraws(DocumentLengths lengths, int tokens, int samples);
 
   /// Returns the documents of the samples of `batch` under `seed`, counted for one sample.
   Documents of(std::uint64_t seed, const PackedBatch& batch) const;
-  /// Returns what a thousand samples have on average.
+  /// Returns what samples have on average: a thousand of them, or as many as 300,000 documents
+  /// fill.
   Documents mean(std::uint64_t seed) const;
 
  private:
-  void add(std::uint64_t seed, std::uint64_t stream, double weight, Documents& documents) const;
+  double drawn_length(Random& random) const;
+  /// Adds the lengths of a sample.
+  void add(std::uint64_t seed, std::uint64_t stream, std::vector<int>& lengths) const;
 
   DocumentLengths lengths_;
   int tokens_ = 1, samples_ = 1;
+  double deviation_ = 0, shift_ = 0;  // of a length's logarithm
 };
 
 /// Returns the pairs of tokens that see each other or would but for a mask, of one sample.

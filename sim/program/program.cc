@@ -16,6 +16,12 @@ const char* name_of(MemoryClass memory_class) {
   return kNames[static_cast<int>(memory_class)];
 }
 
+std::array<Bytes, kMemoryClasses> always_held(const Rank& rank) {
+  std::array<Bytes, kMemoryClasses> bytes = rank.resident;
+  bytes[static_cast<std::size_t>(MemoryClass::Workspace)] += rank.libraries;
+  return bytes;
+}
+
 SliceNumber slice_number(const Program& program, int micro_batch) {
   const int turn = micro_batch / program.slices;  // of a micro-batch, or of a step of several sizes
   SliceNumber number{turn, micro_batch % program.slices};

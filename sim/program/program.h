@@ -82,6 +82,7 @@ struct Rank {
   std::vector<int> stages;
   int weight_versions = 1;                       // the most that it keeps of any of its stages
   std::array<Bytes, kMemoryClasses> resident{};  // held from start to end
+  Bytes libraries;                               // likewise, beside all tensors
   HostMemory host;                               // likewise
   std::vector<std::int32_t> order;  // stream (0-based in the rank) of each Compute; frozen programs
 };
@@ -120,6 +121,9 @@ struct Program {
   /// Frozen programs: the channel of each message of a wire, in order. Empty: order of sending.
   std::vector<std::vector<std::int32_t>> wire_order;
 };
+
+/// Returns what a rank holds from start to end, with its libraries' memory as workspace.
+std::array<Bytes, kMemoryClasses> always_held(const Rank& rank);
 
 /// A micro-batch of the program in the user's terms: a micro-batch, counted through the run, and a
 /// slice of it.

@@ -31,6 +31,7 @@
 #include "sim/plan/orders/schedule_text.h"
 #include "sim/runs/outages.h"
 #include "sim/workloads/chakra_file.h"
+#include "sim/workloads/execution_trace.h"
 
 namespace interlock::fuzz {
 namespace {
@@ -133,7 +134,18 @@ void read_profile_trace(const Input& input) {
   duration_report(table, {});
 }
 
-void read_chakra_trace(const Input& input) { read_chakra(input.path, 0); }
+Cluster small_cluster() {
+  const JsonValue name = json_text("dgx-h100");
+  Diagnostics diagnostics;
+  return read_cluster({&name, ""}, diagnostics);
+}
+
+void read_chakra_trace(const Input& input) {
+  static const Cluster cluster = small_cluster();
+  const std::vector<ExecutionTrace> traces = {read_chakra(input.path, 0)};
+  notes_on(traces);
+  lower_traces(traces, cluster);
+}
 
 void read_database(const Input& input) {
   if (!is_database(input.path)) return;

@@ -71,6 +71,24 @@ TEST_CASE("memory over time peaks where the device says, and ends as it began") 
   }
 }
 
+TEST_CASE("memory over time has what a framework's allocator and libraries keep") {
+  std::string scenario = kTwoStages;
+  const std::string training = R"("training": {)";
+  scenario.insert(scenario.find(training) + training.size(),
+                  R"("framework": {"reserve": 0.25, "library_memory": "100 MB"}, )");
+  const Result step = simulate(scenario);
+  for (const Device& device : step.devices()) {
+    double peak = 0, last = 0;
+    for (const MemoryPoint& point : step.memory()) {
+      if (point.rank != device.rank) continue;
+      peak = std::max(peak, point.bytes);
+      last = point.bytes;
+    }
+    CHECK(peak == doctest::Approx(device.peak_memory_bytes));
+    CHECK(last == doctest::Approx(1.25 * 100e6));
+  }
+}
+
 TEST_CASE("every metric is told by its key, and named in the JSON with its unit") {
   const Result step = simulate(kTwoStages);
   std::set<std::string> keys;

@@ -318,8 +318,17 @@ TEST_CASE("what cannot be built is refused in words, where it is written") {
         "length of samples; expected it said: --sequence-length 4096, or {\"base\": ..., "
         "\"sequence_length\": 4096}");
   CHECK(said("{\n\"model_type\": \"llama\",\n\"num_key_value_heads\": 3}") ==
-        "s.json:3: /model/kv_heads: kv_heads 3 does not divide attention_heads 32; expected a "
-        "divisor of it");
+        "s.json:3: /model/num_key_value_heads: kv_heads 3 does not divide attention_heads 32; "
+        "expected a divisor of it");
+  INFO("under the name that the file has for it");
+  const std::string groups = R"({"base": {"model_type": "deepseek_v3", "num_local_experts": 256,
+      "n_group": 7}, "sequence_length": 64})";
+  CHECK(said(groups) ==
+        "s.json:2: /model/base/n_group: groups are equal; expected a divisor of the 256 experts, "
+        "got 7");
+  CHECK(said(R"({"base": {"model_type": "deepseek_v3", "num_local_experts": 4.5},
+      "sequence_length": 64})")
+            .starts_with("s.json:1: /model/base/num_local_experts: expected a whole number"));
   CHECK(said(R"({"base": "gpt2", "layer": 3})") ==
         "s.json:1: /model/layer: unknown key; did you mean \"layers\"?");
 }

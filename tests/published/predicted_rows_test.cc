@@ -78,6 +78,23 @@ TEST_CASE("times of passes: of the stage in the middle, and means over stages") 
   }
 }
 
+TEST_CASE("between steps the last rank holds what its libraries and its allocator keep, too") {
+  const std::string text =
+      R"({"kind": "measurements", "source": {"paper": "a closed form"}, "tables": [
+         {"name": "held", "columns": ["id", "measured.last_held_bytes"],
+          "scenario": {"model": {"kind": "profile", "modules": [
+              {"repeat": 2, "forward": "1 ms", "backward_input": "2 ms",
+               "backward_weight": "3 ms"}]},
+            "cluster": {"kind": "uniform", "devices": 2, "memory": "80 GiB",
+                        "link": {"bandwidth": "100 GB/s"}},
+            "training": {"strategy": "global", "schedule": "1f1b", "micro_batches": 4,
+              "framework": {"reserve": 0.25, "library_memory": "100 MB"}}},
+          "rows": [["no weights", 125e6]]}]})";
+  const Accuracy accuracy = judge({read_measurements(parse_json(text, "held.json"), "held")}, 1);
+  REQUIRE(accuracy.values.size() == 1);
+  CHECK(std::abs(accuracy.values[0].error()) < 1e-9);
+}
+
 TEST_CASE("a row that is refused says why, and others are predicted all the same") {
   MeasurementFile file = pipelines();
   JsonValue ranks{.kind = JsonValue::Kind::Number, .number = 9};

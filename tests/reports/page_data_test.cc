@@ -157,9 +157,11 @@ TEST_CASE("the critical path of the page ends with the last op of the measured w
   CHECK(end == doctest::Approx(result.measurement.metrics.window_end.value()).epsilon(1e-9));
 }
 
-TEST_CASE("levels of memory have what the allocator reserves, beside each device's capacity") {
+TEST_CASE(
+    "levels of memory have what allocator and libraries keep, beside each device's capacity") {
   JsonValue document = parse_json(kPairwise, "test.json");
-  set_json(document, "training.framework.reserve", json_number(0.25), "set");
+  set_json(document, "training.framework",
+           parse_override(R"({"reserve": 0.25, "library_memory": "1 GiB"})", "set"), "set");
   const ScenarioResult result = run_scenario(load_questions(document).at(0), true);
   const PageScenario page = page_of(result);
   for (const DeviceMetrics& device : result.measurement.metrics.devices) {

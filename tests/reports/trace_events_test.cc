@@ -156,8 +156,10 @@ TEST_CASE("so do traces of strategies, of divided models, and of states that wai
                            R"(training.offload={"optimizer": 1, "activations": 0.5})"}));
 }
 
-TEST_CASE("traces count the memory that an allocator reserves") {
+TEST_CASE("traces count the memory that an allocator reserves, and that libraries keep") {
   check_rules(simulated(kFourStages, {"training.framework.reserve=0.25"}));
+  check_rules(simulated(kFourStages,
+                        {R"(training.framework={"reserve": 0.25, "library_memory": "1 GiB"})"}));
 }
 
 TEST_CASE("a trace of GPipe on four devices has the times of its closed form") {

@@ -190,6 +190,19 @@ TEST_CASE("documents fill each sample, and are as long on average as they should
   CHECK(DocumentDraws({.known = {600}}, 1000, 3).of(1, {0, 0}) == Documents{{400, 1}, {600, 1}});
 }
 
+TEST_CASE("what samples have on average takes no more draws for short documents") {
+  // A billion documents in a thousand samples: one sample says it.
+  CHECK(DocumentDraws({.known = {1}}, 1'000'000, 1).mean(1) == Documents{{1, 1e6}});
+}
+
+TEST_CASE("more documents than a run can draw are refused") {
+  CHECK_THROWS_WITH_AS(
+      run({R"(variation={"documents": {"lengths": [1]}, "seeds": 10000})"}),
+      "test.json: test: /variation/documents: 123 M documents of all seeds; expected 100 M or "
+      "fewer, by fewer seeds or steps",
+      Error);
+}
+
 TEST_CASE("lengths may stand in a file, and its mistakes have a line") {
   const std::string path = std::filesystem::temp_directory_path() / "interlock packed lengths.txt";
   const auto write = [&](const char* text) { std::ofstream(path) << text; };

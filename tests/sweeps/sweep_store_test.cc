@@ -170,6 +170,16 @@ TEST_CASE("a database that was damaged, a folder, and a query without end are re
   CHECK(message_of([&] { endless.step(); }).find("the query took too long") != std::string::npos);
 }
 
+TEST_CASE("texts that are no UTF-8, as names of files may be, are JSON all the same") {
+  Ranking ranking;
+  ranking.by = "\xff";
+  ranking.columns = {"source", "\xfe"};
+  ranking.rows = {{std::string("a\xff.json"), std::string("\xc3")}};
+  const std::string json = ranking_json(ranking);
+  CHECK(json.find("\"source\": \"a\uFFFD.json\"") != std::string::npos);
+  CHECK(json.find("\"\uFFFD\": \"\uFFFD\"") != std::string::npos);
+}
+
 TEST_CASE("texts that a spreadsheet would take for formulas are quoted; numbers are not") {
   Ranking ranking;
   ranking.columns = {"name", "step_time_s", "error"};

@@ -82,10 +82,11 @@ Bytes state_memory(const DeviceMetrics& device) {
   return sum;
 }
 
-/// Memory of the last rank between two steps.
-Bytes last_held(const DeviceMetrics& device, const MeasureInputs& inputs) {
-  const Bytes libraries = inputs.library_memory.empty() ? Bytes(0) : inputs.library_memory.back();
-  return state_memory(device) + libraries;
+/// Returns the memory of the last rank between two steps.
+Bytes last_held(const Measurement& measured) {
+  const Program& program = measured.program;
+  return state_memory(measured.metrics.devices.back()) +
+         program.memory_held * program.ranks.back().libraries;
 }
 
 /// How long a pass of the stage in the middle takes; 0: there is none of that kind.
@@ -176,7 +177,7 @@ RowValues values_of(const LaidOut& laid_out) {
           .peak_stash = largest(metrics, peak_stash).value(),
           .state_memory = largest(metrics, state_memory).value(),
           .last_peak = metrics.devices.back().peak_memory.value(),
-          .last_held = last_held(metrics.devices.back(), whole).value(),
+          .last_held = last_held(result.measurement).value(),
           .mfu = mfu * forward.whole,
           .palm_mfu = mfu * (forward.whole + forward.embedding),
           .fits = metrics.fits_in_memory,

@@ -57,6 +57,10 @@ TEST_CASE("sizes of Megatron arguments that overflow, and lists without end, are
         script(std::string("--hidden-size 64 --num-experts 4 --moe-layer-freq \"") + list + "\""),
         "run.sh:1: --moe-layer-freq: expected a number, or a list"));
   }
+  for (const char* last : {"0:", "0:many", "200B:-1", "0:3.5", "0:99999999999"}) {
+    CHECK(script(std::string("--hidden-size 64 --step-batch-size-schedule 0:8 ") + last)
+              .starts_with("run.sh:1: --step-batch-size-schedule: expected a number of samples"));
+  }
   CHECK(folder.files() == std::vector<std::string>{"run.sh"});
 }
 

@@ -1,6 +1,8 @@
 // "auto": its keys, what it refuses, and what is left of the scenario once an order is found.
 // SPDX-License-Identifier: Apache-2.0
+#include "scenarios/plan/lower_plan.h"
 #include "scenarios/simulate/run_scenario.h"
+#include "sim/lower/list_inputs.h"
 #include "tests/scenarios/documents.h"
 
 namespace interlock::auto_schedule_keys_test {
@@ -91,6 +93,23 @@ TEST_CASE("a search for an order knows what the allocator holds beyond what it h
     said = error.what();
   }
   CHECK_MESSAGE(said.find("expected \"memory\" of at least 119 MiB") != std::string::npos, said);
+}
+
+TEST_CASE("an order has the room that libraries leave") {
+  const Plan plan =
+      make_plan(loaded({"training.micro_batches=4", "training.schedule=gpipe",
+                        R"(training.framework={"reserve": 0.25, "library_memory": "100 MB"})"}));
+  const LowerInputs inputs = lower_inputs(plan);
+  const ScheduleInputs shape = {.stages = static_cast<int>(plan.rank_of_stage.size()),
+                                .micro_batches = plan.micro_batches,
+                                .rank_of_stage = plan.rank_of_stage,
+                                .roles = inputs.roles,
+                                .policy = plan.schedule};
+  const std::vector<double> capacity(plan.rank_of_stage.size(), 1e9);
+  const ListInputs list = list_inputs(inputs, shape, capacity);
+  REQUIRE(list.memory.size() == capacity.size());
+  INFO("a profile without weights: nothing else stays");
+  for (const double room : list.memory) CHECK(room == doctest::Approx(1e9 / 1.25 - 100e6));
 }
 
 TEST_CASE("an order of more ops than a search could move in reasonable time is not looked for") {
