@@ -13,7 +13,7 @@
 
 namespace interlock {
 
-struct FigureStyle;  // reports/charts/figure_style.h
+struct PictureStyle;
 
 struct TableStyle {
   bool colour = false;  // ANSI
@@ -38,7 +38,7 @@ std::string html_report(const std::vector<ScenarioResult>& results);
 std::string svg_timeline(const ScenarioResult& result);
 /// Returns the timelines of several runs below each other, to one scale of time; of one run as
 /// above. REQUIRES: results is not empty; the logs were kept.
-std::string svg_timelines(const std::vector<ScenarioResult>& results, const FigureStyle& style);
+std::string svg_timelines(const std::vector<ScenarioResult>& results, const PictureStyle& style);
 
 /// Returns the order of a step in PyTorch's text form (sim/plan/orders/schedule_text.h) with its
 /// messages. Throws: Error if that form has no words for it.
