@@ -7,11 +7,14 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "cli/console/inputs.h"
 #include "cli/console/outputs.h"
 #include "cli/console/terminal.h"
 #include "cli/parser/commands.h"
 #include "hardware/devices/device.h"
 #include "validate/calibration/calibration_file.h"
+#include "validate/training/execution.h"
+#include "validate/training/scenario_probes.h"
 
 namespace interlock {
 namespace {
@@ -52,6 +55,34 @@ Bench bench_of(const std::string& device) {
   std::string why;
   if (std::optional<Bench> bench = cuda_bench(place.device, place.partitions, why)) return *bench;
   throw Error("--device " + device + ": " + why);
+}
+
+Beside beside_of(const std::string& name) {
+  for (const Beside beside : {Beside::Nothing, Beside::Products, Beside::Copies}) {
+    if (name == name_of(beside)) return beside;
+  }
+  throw Error("--beside " + name + ": expected nothing, products or copies");
+}
+
+/// Adds the kernels of the scenarios that were named, and says which of them nothing stands for.
+void add_wanted(const CalibrateOptions& options, CalibrationOptions& asked) {
+  const std::vector<Question> scenarios = load_inputs(
+      {.inputs = options.scenarios, .overrides = options.overrides, .quiet = options.quiet});
+  if (scenarios.empty() && !options.overrides.empty()) {
+    throw Error("--set changes the scenarios of --for, and there are none; expected --for as well");
+  }
+  ScenarioProbes wanted;
+  for (const Question& scenario : scenarios) {
+    append_probes(wanted,
+                  scenario_probes(scenario.graph, network_of(scenario), scenario.precision));
+    asked.wanted_for.push_back(scenario.name);
+  }
+  if (!scenarios.empty() && !options.quiet) {
+    tell("calibrate: " + std::to_string(wanted.probes.size()) + " kernels of " +
+         std::to_string(scenarios.size()) + " scenarios; " +
+         std::to_string(wanted.left_out.size()) + " that nothing stands for");
+  }
+  asked.wanted = std::move(wanted.probes);
 }
 
 std::string date_now() {
@@ -119,12 +150,15 @@ void calibrate(const CalibrateOptions& options) {
   if (!options.out.empty()) check_output("--out", options.out);
   if (!options.samples.empty()) check_output("--samples", options.samples);
   check_json(options.json);
-  const Bench bench = bench_of(options.device);
-  const Calibration result = calibrate(
-      bench,
-      {.quick = options.quick, .seed = options.seed, .progress = [&](const std::string& sentence) {
-         if (!options.quiet) tell("calibrate: " + sentence);
-       }});
+  CalibrationOptions asked{.quick = options.quick,
+                           .seed = options.seed,
+                           .beside = beside_of(options.beside),
+                           .warm = options.warm,
+                           .progress = [&](const std::string& sentence) {
+                             if (!options.quiet) tell("calibrate: " + sentence);
+                           }};
+  add_wanted(options, asked);
+  const Calibration result = calibrate(bench_of(options.device), asked);
   if (options.json != "-" && !options.quiet) print(summary(result));
   if (!options.samples.empty()) write_file(options.samples, samples_csv(result));
   const std::string device = device_file(

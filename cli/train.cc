@@ -62,6 +62,7 @@ void train(const TrainOptions& options) {
                                    .seed = static_cast<std::uint64_t>(options.seed),
                                    .dump_step = options.dump.empty() ? -1 : options.dump_step,
                                    .graph = options.graph,
+                                   .streams = options.streams,
                                    .stop = &StopOnInterrupt::asked()};
       const Execution execution = execute(plans[i], network, asked);
       curves.push_back(training_curve(plans[i], execution, asked));

@@ -68,6 +68,7 @@ void validate_run(const ValidateOptions& options) {
                                      .descent = descent_of(training, scenarios[i].optimizer.kind),
                                      .seed = static_cast<std::uint64_t>(training.seed),
                                      .graph = training.graph,
+                                     .streams = training.streams,
                                      .stop = &StopOnInterrupt::asked()};
     try {
       Validation validation = validate(

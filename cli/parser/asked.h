@@ -37,9 +37,12 @@ struct ScheduleOptions {
 struct CalibrateOptions {
   std::string device = "cpu";  // or "cuda", "cuda:N"
   bool quick = false, quiet = false;
+  bool warm = false;  // operands in caches, on a GPU
   int seed = 1;
-  std::string out, samples, json;  // where to write; empty: not at all
-  std::string command_line;        // as it was typed
+  std::vector<std::string> scenarios, overrides;  // whose kernels are measured, too
+  std::string beside = "nothing";                 // or "products", "copies"
+  std::string out, samples, json;                 // where to write; empty: not at all
+  std::string command_line;                       // as it was typed
 };
 
 /// Options of report.
@@ -59,8 +62,9 @@ struct TrainOptions {
   int steps = 100, seed = 1;
   std::optional<double> rate;
   double momentum = 0.9, decay = 0;
-  bool graph = false;  // of CUDA
-  std::string dump;    // .npz
+  bool graph = false;    // of CUDA
+  bool streams = false;  // in place of partitions of a GPU
+  std::string dump;      // .npz
   int dump_step = 0;
 };
 

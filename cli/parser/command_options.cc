@@ -51,6 +51,8 @@ void add_training(Command& command, TrainOptions& options, const char* steps) {
   command.add("--seed", &options.seed, "of weights and samples", "N", {.shows_default = true});
   command.add("--graph", &options.graph,
               "on one GPU: run kernel by kernel, then all again as one CUDA graph");
+  command.add("--streams", &options.streams,
+              "parts of one GPU as plain streams, whose times are not those of devices");
 }
 
 }  // namespace
@@ -209,6 +211,14 @@ void add_calibrate(Command& command, CalibrateOptions& options) {
   command.add("--device", &options.device, "cpu, cuda, or cuda:N for GPU number N", "NAME",
               {.shows_default = true});
   command.add("--quick", &options.quick, "fewer and smaller kernels, in seconds");
+  command.add("--for", &options.scenarios,
+              "measure every kernel of this scenario, too, at its own sizes", "SCENARIO");
+  command.add("--set", &options.overrides, "override a key of those scenarios", "PATH=VALUE");
+  command.add("--warm", &options.warm,
+              "on a GPU: operands are in its cache, as behind the kernel that made them");
+  command.add("--beside", &options.beside,
+              "what the rest of the device does meanwhile: nothing, products or copies", "WORK",
+              {.shows_default = true});
   command.add("--out", &options.out, "write a device file that scenarios can use", "FILE.json");
   add_json(command, options.json, "the same; - for standard output, in place of the table");
   add_quiet(command, options.quiet);

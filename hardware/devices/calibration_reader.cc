@@ -130,7 +130,8 @@ std::shared_ptr<const CalibratedModel> read_calibration(const JsonNode& node,
               [&](ObjectReader& one) { model->table.push_back(read_row(one, *model)); });
   // These members tell people what was measured, how, and how well it fits.
   for (const char* told : {"date", "program_version", "command", "processor", "driver", "clocks",
-                           "seed", "rejected", "drift", "residuals", "copies", "interference"}) {
+                           "seed", "rejected", "drift", "residuals", "copies", "interference",
+                           "beside", "measured_for", "caches", "network", "collectives"}) {
     reader.get(told);
   }
   reader.finish();

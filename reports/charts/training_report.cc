@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "base/text.h"
+#include "reports/result/execution_report.h"
 #include "reports/terminal/layout.h"
 #include "reports/words/scale.h"
 
@@ -45,6 +46,7 @@ Json json_of(const TrainingCurve& run) {
       run.measured_step > Seconds(0) ? Json(run.measured_step.value()) : Json(nullptr);
   Json& stages = json["stage_loss"] = Json::array();
   for (const std::vector<double>& losses : run.stage_losses) stages.push_back(Json(losses));
+  json["execution"] = execution_json(run.execution);
   return json;
 }
 
@@ -158,8 +160,12 @@ std::string training_note(const std::vector<TrainingCurve>& curves) {
 }
 
 std::string training_table(const std::vector<TrainingCurve>& curves, const TableStyle& style) {
-  return lay_out(training_grid(curves), style) + "\n" + training_note(curves) + "\n" +
-         staleness_note(curves);
+  std::string text = lay_out(training_grid(curves), style) + "\n" + training_note(curves) + "\n" +
+                     staleness_note(curves);
+  for (const TrainingCurve& run : curves) {
+    if (run.execution) text += execution_sentence(*run.execution) + "\n";
+  }
+  return text;
 }
 
 std::string training_json(const std::vector<TrainingCurve>& curves) {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "reports/page/page_frame.h"
+#include "reports/result/execution_report.h"
 
 namespace interlock {
 namespace {
@@ -32,13 +33,26 @@ std::string note_of(const std::vector<TrainingCurve>& curves) {
 
 }  // namespace
 
+std::string execution_html(const ExecutionRecord& record) {
+  const Grid clocks = clock_grid(record), products = product_grid(record);
+  std::string html = tagged("h3", "", "What ran") + table_html(execution_grid(record), "execution");
+  html += clocks.rows.empty()
+              ? tagged("p", "class=\"note\"", "Clocks are unknown: NVML is not there.")
+              : tagged("h3", "", "Clocks during the run") + table_html(clocks, "clocks");
+  return html + tagged("h3", "", "Products") + long_table_html(products, "products");
+}
+
 std::string training_html(const std::vector<TrainingCurve>& curves) {
   const std::string common = curves.empty() ? "" : common_name(names_of(curves));
   const std::string title = common.empty() ? "Training" : common + ": training";
-  const std::string content =
-      tagged("h1", "", title) + table_html(training_grid(curves), "training") +
-      tagged("p", "class=\"note\"", training_note(curves)) + tagged("h2", "", "Losses") +
-      line_chart_html(training_chart(curves)) + tagged("p", "class=\"note\"", note_of(curves));
+  std::string content = tagged("h1", "", title) + table_html(training_grid(curves), "training") +
+                        tagged("p", "class=\"note\"", training_note(curves)) +
+                        tagged("h2", "", "Losses") + line_chart_html(training_chart(curves)) +
+                        tagged("p", "class=\"note\"", note_of(curves));
+  for (const TrainingCurve& run : curves) {
+    if (!run.execution) continue;
+    content += tagged("h2", "", own_name(run.name, common)) + execution_html(*run.execution);
+  }
   return html_page(title, content);
 }
 

@@ -13,4 +13,7 @@ namespace interlock {
 /// the pointer.
 std::string training_html(const std::vector<TrainingCurve>& curves);
 
+/// Returns what ran as part of a page: tables of devices and versions, of clocks, and of products.
+std::string execution_html(const ExecutionRecord& record);
+
 }  // namespace interlock

@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/units.h"
+#include "reports/result/execution_record.h"
 
 namespace interlock {
 
@@ -26,6 +28,7 @@ struct TrainingCurve {
   Seconds measured_step;                          // median; 0 without a clock
   std::vector<std::int64_t> peaks;                // bytes that tensors held, by device
   std::vector<std::int64_t> simulated_peaks;      // likewise, predicted
+  std::optional<ExecutionRecord> execution;       // of GPUs
 };
 
 }  // namespace interlock

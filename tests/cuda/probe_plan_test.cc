@@ -70,6 +70,21 @@ TEST_CASE("a linear layer's three probes are the steps that training takes, on i
   }
 }
 
+TEST_CASE("probes of a scenario have its heads, its words, and a bias only where it has one") {
+  Probe scores = {.kind = ProbeKind::Scores, .precision = Precision::Bf16, .heads = 32};
+  scores.work.shape = {64, 64, 16, 96};
+  scores.work.role = OpRole::Forward;
+  const ProbePlan attention = plan_probe(scores);
+  CHECK(attention.layers->front().heads == 32);
+  CHECK(attention.samples == 3);
+  Probe bare = linear_probes(96, 40, 24, Precision::Bf16)[2];
+  bare.bias = false;
+  CHECK(plan_probe(bare).gradients.size() == 1);
+  Probe words = probe_of(ProbeKind::Embedding, OpRole::Forward, 64, 128);
+  words.words = 300;
+  CHECK(plan_probe(words).layers->front().inputs == 300);
+}
+
 TEST_CASE("what moves bytes works on the tensors of its kind and no others") {
   struct Row {
     ProbeKind kind;
@@ -173,6 +188,7 @@ TEST_CASE("sets leave the cache, short kernels are repeated, and a clock that mo
   INFO("10 MB each: ten of them are twice the cache, and two more");
   CHECK(sets_of(10'000'000, cache) == 12);
   CHECK(sets_of(1'000'000'000, cache) == 2);
+  CHECK(sets_of(4096, 0) == 1);  // warm: by the same operands again
   INFO("a reading of 200 us");
   CHECK(repeats_of(5e-6) == 40);
   CHECK(repeats_of(1e-7) == kMostRepeats);

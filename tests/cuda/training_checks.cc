@@ -40,10 +40,12 @@ Training training_of(const std::string& model, const std::string& strategy, int 
   return training;
 }
 
+bool on_emulator() { return std::getenv("EMULATED_GPUS") != nullptr; }
+
 CudaRun run_on_gpu(const Training& training, const CudaOptions& options) {
   CudaRun run;
   cuda::run_job(job_of(training), options, {}, run);
-  for (const std::string& note : run.notes) INFO(note);
+  for (const std::string& note : run.record.notes) INFO(note);
   return run;
 }
 
@@ -149,7 +151,7 @@ TEST_CASE("several GPUs change no bit either; one graph of them is refused") {
       CHECK(by_name(run_on_gpu(training, options).outcome) == expected);
     }
     options.nccl = !cuda::nccl_version().empty();
-    CHECK((options.nccl || std::getenv("EMULATED_GPUS") == nullptr));  // which has one
+    CHECK((options.nccl || !on_emulator()));  // which has one
     CHECK(by_name(run_on_gpu(training, options).outcome) == expected);
     options.graph = true;
     CHECK_THROWS_WITH_AS(run_on_gpu(training, options), doctest::Contains("no single graph"),
@@ -170,13 +172,39 @@ TEST_CASE("what a GPU has no room for is named, and a trace has every op once") 
     if (issue.instruction.code == Opcode::Compute) ++ops;
   }
   CHECK(spans == ops);
-  CHECK(run.products.size() > 3);
   double left = 0;
   for (const MemoryChange& change : log.memory) left += change.bytes;
   CHECK(!log.memory.empty());
   CHECK(left == doctest::Approx(0));  // what is taken is given back
   options.memory = 1 << 14;
   CHECK_THROWS_WITH_AS(run_on_gpu(training, options), doctest::Contains("has no room for"), Error);
+}
+
+TEST_CASE("a run says on what it ran, what its GPU did meanwhile, and all of its bytes") {
+  const Training training = training_of(kTransformer, R"("local")", 4);
+  for (const bool graph : {false, true}) {
+    CudaOptions options = partitions(training);
+    options.graph = graph;
+    const ExecutionRecord record = run_on_gpu(training, options).record;
+    CHECK(record.graph == graph);
+    CHECK(record.divided.starts_with("green contexts"));
+    REQUIRE(record.gpus.size() == 1);
+    const ExecutedGpu& gpu = record.gpus.front();
+    int sms = record.link_multiprocessors;
+    for (const ExecutedDevice& device : record.devices) sms += device.multiprocessors;
+    CHECK(record.devices.size() == 4);
+    CHECK(sms == gpu.multiprocessors);
+    CHECK(record.products.size() > 3);
+    for (const ExecutedProduct& product : record.products) CHECK(product.calls > 0);
+    CHECK(record.wall > Seconds(0));
+    CHECK(gpu.asked <= gpu.used);
+    CHECK(gpu.used <= gpu.memory);
+    if (!on_emulator()) continue;
+    CHECK(gpu.asked == gpu.used);  // no library takes any there
+    REQUIRE(record.clocks.size() >= 2);
+    CHECK(record.clocks.front().time < record.clocks.back().time);
+    for (const ClockReading& reading : record.clocks) CHECK(reading.sm_clock >= 1200);
+  }
 }
 
 TEST_CASE("a loss that is not a number ends a run at its step, and a run that is stopped says so") {

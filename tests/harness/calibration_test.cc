@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "base/draws.h"
+#include "base/error.h"
 #include "hardware/devices/device_reader.h"
 #include "validate/calibration/calibration_file.h"
 #include "validate/calibration/cpu_kernels.h"
@@ -33,7 +34,7 @@ Bench known_bench(double noise, std::vector<Work>& asked) {
                            .clocks = "none",
                            .memory = Bytes(1e9)},
                  .precisions = {Precision::Fp32},
-                 .most_flops = Flops(1e9),
+                 .most_flops = {Flops(1e9)},
                  .most_bytes = Bytes(1e8)};
   bench.time = [noise, &asked](const Probe& probe, int count, Beside beside) {
     Random random(asked.size(), 5);
@@ -155,6 +156,60 @@ TEST_CASE("latency and bandwidth of copies, slow-downs beside others, and a row 
   const std::string csv = samples_csv(calibration);
   const auto rows = static_cast<std::size_t>(std::count(csv.begin(), csv.end(), '\n'));
   CHECK(rows == 1 + calibration.samples.size() + calibration.streams.size());
+}
+
+TEST_CASE(
+    "kernels that a scenario wants are measured once, and a precision without a bench is refused") {
+  std::vector<Work> asked;
+  const std::vector<Probe> wanted = linear_probes(96, 40, 24, Precision::Fp32);
+  const Calibration calibration =
+      calibrate(known_bench(0, asked), {.quick = true, .wanted = wanted, .wanted_for = {"mine"}});
+  const Device device = read_back(calibration);
+  for (const Probe& probe : wanted) {
+    const KernelTime time = kernel_time(probe.work, device, Precision::Fp32);
+    CHECK(time.priced_by == PricedBy::Table);
+    CHECK(time.whole().value() == doctest::Approx(true_time(probe.work)).epsilon(1e-5));
+  }
+  CHECK_THROWS_WITH_AS(
+      calibrate(known_bench(0, asked), {.wanted = linear_probes(8, 8, 8, Precision::Bf16)}),
+      doctest::Contains("a scenario trains in bf16"), Error);
+}
+
+TEST_CASE("beside products all kernels are measured beside products, and the file says so") {
+  std::vector<Work> asked;
+  const CalibrationOptions busy = {.quick = true, .beside = Beside::Products};
+  const Calibration calibration = calibrate(known_bench(0, asked), busy);
+  for (const Sample& sample : calibration.samples) {
+    CHECK(sample.time.value() == doctest::Approx(1.5 * true_time(sample.work)));
+  }
+  CHECK(device_file(calibration, {}).find("\"beside\": \"products\"") != std::string::npos);
+  CHECK(read_back(calibration).calibrated);
+  CHECK_THROWS_WITH_AS(calibrate(known_bench(0, asked), {.warm = true}),
+                       doctest::Contains("warm caches"), Error);
+}
+
+TEST_CASE("collectives are fitted by what each member sends, for each number of members") {
+  std::vector<Work> asked;
+  Bench bench = known_bench(0, asked);
+  bench.most_members = 8;
+  bench.collective = [](CollectiveKind kind, int members, Bytes bytes, int count) {
+    // By a ring of 100 GB/s, 1 us a step: an all-reduce passes 2 (n - 1) times, others n - 1.
+    const double passes = (kind == CollectiveKind::AllReduce ? 2 : 1) * (members - 1.0);
+    const double time = passes * (1e-6 + bytes.value() / members / 100e9);
+    const std::vector<double> times(static_cast<std::size_t>(count), time);
+    return Readings{times, times, ""};
+  };
+  const Calibration calibration = calibrate(bench, {.quick = true});
+  CHECK(calibration.network.size() == 4 * 3);  // kinds, of 8, 4 and 2
+  for (const CollectiveSpeed& one : calibration.network) {
+    const double passes = (one.kind == CollectiveKind::AllReduce ? 2 : 1) * (one.members - 1.0);
+    CHECK(one.speed.latency.value() == doctest::Approx(passes * 1e-6).epsilon(1e-3));
+    CHECK(one.speed.bandwidth.value() == doctest::Approx(100e9).epsilon(1e-3));
+  }
+  const std::string text = device_file(calibration, {});
+  CHECK(text.find(R"("collective": "reduce-scatter", "members": 4, "latency_s")") !=
+        std::string::npos);
+  CHECK(read_back(calibration).calibrated);
 }
 
 TEST_CASE("probes are the works that models ask for") {

@@ -2,12 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/exchange.h"
 #include "base/work.h"
 
 namespace interlock {
@@ -37,6 +39,10 @@ struct Probe {
   Work work;
   std::int64_t rows = 1, width = 1;                // of the matrix that it works on
   std::int64_t inputs = 1, samples = 1, side = 1;  // Convolution: channels that it reads, images
+  int heads = 0;      // of a sample, of attention; 0: as many as sixteen
+  int words = 0;      // Embedding: rows of the table; 0: as many as a bench likes
+  bool bias = true;   // Linear
+  bool warm = false;  // operands are found in caches, where they fit; see Bench::cold
 };
 
 /// Names what other processors of the machine, or the rest of the device, do meanwhile.
@@ -57,8 +63,12 @@ struct BenchFacts {
 struct Bench {
   BenchFacts facts;
   std::vector<Precision> precisions;
-  Flops most_flops;          // of a probe, that takes some ten milliseconds
+  std::array<Flops, kPrecisions> most_flops;  // of a probe, that takes some ten milliseconds
+  std::int64_t longest_side = 4096;           // of a product
+  /// Those of the device, where products run in waves of tiles over them; 0: they do not.
+  int multiprocessors = 0;
   Bytes most_bytes;          // likewise, and more than the caches hold
+  bool cold = false;         // operands are found in memory, unless a probe is warm
   double most_spread = 0.1;  // of readings: beyond, the measurement is repeated, then rejected
   std::function<Readings(const Probe& probe, int count, Beside beside)> time;
   /// Calls of a kernel that does nothing.
@@ -66,6 +76,10 @@ struct Bench {
   /// Times messages of `bytes` from one worker to another, one way. Empty: there is no other
   /// worker.
   std::function<Readings(Bytes bytes, int count)> copy;
+  /// Times a collective of `members` devices, of which there are `most_members`; `bytes` as in
+  /// base/exchange.h. Empty: there is one device, or nothing that joins them.
+  std::function<Readings(CollectiveKind kind, int members, Bytes bytes, int count)> collective;
+  int most_members = 1;
 };
 
 /// This machine's processors, one thread at a time, with kernels on Eigen; fp32 only.

@@ -8,6 +8,8 @@
 #include <map>
 
 #include "base/error.h"
+#include "base/text.h"
+#include "hardware/devices/device.h"
 #include "validate/calibration/least_squares.h"
 #include "validate/calibration/model_fit.h"
 #include "validate/calibration/probe_grid.h"
@@ -25,13 +27,15 @@ void tell(const CalibrationOptions& options, const std::string& sentence) {
 Protocol protocol_of(const CalibrationOptions& options) {
   return {.readings = options.quick ? 15 : 31,
           .seed = static_cast<std::uint64_t>(options.seed),
+          .beside = options.beside,
           .progress = options.progress};
 }
 
-GridSize grid_of(const Bench& bench, const CalibrationOptions& options) {
-  GridSize grid = {.most_flops = bench.most_flops,
+GridSize grid_of(const Bench& bench, const CalibrationOptions& options, Precision precision) {
+  GridSize grid = {.most_flops = bench.most_flops[static_cast<std::size_t>(precision)],
                    .most_bytes = bench.most_bytes * 0.5,
-                   .seed = static_cast<std::uint64_t>(options.seed)};
+                   .seed = static_cast<std::uint64_t>(options.seed),
+                   .longest_side = bench.longest_side};
   if (!options.quick) return grid;
   grid.linears = 24;
   grid.attentions = 8;
@@ -44,6 +48,34 @@ GridSize grid_of(const Bench& bench, const CalibrationOptions& options) {
 
 double size_of(const Probe& probe) {
   return probe.work.flops > Flops(0) ? probe.work.flops.value() : probe.work.bytes.value();
+}
+
+/// Returns the probes of the grid, and those that scenarios want in the place of equal ones: two
+/// rows of one work would contradict each other.
+std::vector<Probe> all_probes(const Bench& bench, const CalibrationOptions& options) {
+  if (options.warm && !bench.cold) {
+    throw Error("processors are always measured with warm caches; leave --warm out");
+  }
+  std::vector<Probe> probes = options.wanted;
+  for (const Probe& probe : probes) {
+    const auto& known = bench.precisions;
+    if (std::find(known.begin(), known.end(), probe.precision) != known.end()) continue;
+    throw Error("a scenario trains in " +
+                precision_names()[static_cast<std::size_t>(probe.precision)] +
+                ", in which this device is not measured; expected \"training.precision\": " +
+                in_quotes(precision_names()[static_cast<std::size_t>(known.front())]));
+  }
+  for (const Precision precision : bench.precisions) {
+    for (const Probe& probe : probe_grid(grid_of(bench, options, precision), precision)) {
+      const bool wanted =
+          std::any_of(options.wanted.begin(), options.wanted.end(), [&](const Probe& one) {
+            return one.precision == precision && is_same_kernel(one.work, probe.work);
+          });
+      if (!wanted) probes.push_back(probe);
+    }
+  }
+  for (Probe& probe : probes) probe.warm = options.warm;
+  return probes;
 }
 
 /// Times the probe of middle size of each class, alone and beside others.
@@ -79,7 +111,35 @@ std::optional<LinkSpeed> link_of(const Bench& bench, const CalibrationOptions& o
   return fit_link(messages);
 }
 
+/// Times four collectives by size, among all devices and among halves of them.
+void time_collectives(const Bench& bench, const CalibrationOptions& options, Calibration& result) {
+  if (!bench.collective) return;
+  constexpr double kLeast = 16384, kMost = 1 << 28;
+  const int sizes = options.quick ? 6 : 12, readings = protocol_of(options).readings;
+  for (const CollectiveKind kind : {CollectiveKind::AllReduce, CollectiveKind::AllGather,
+                                    CollectiveKind::ReduceScatter, CollectiveKind::AllToAll}) {
+    for (int members = bench.most_members; members >= 2; members /= 2) {
+      std::vector<StreamPoint> points;
+      for (int i = 0; i < sizes; ++i) {
+        // Numbers of two bytes, as many for each member.
+        const double unit = 2.0 * members;
+        const double even = kLeast * std::pow(kMost / kLeast, i / (sizes - 1.0));
+        const Bytes bytes(std::max(1.0, std::floor(even / unit)) * unit);
+        const Sample one = sample_of({}, bench.collective(kind, members, bytes, readings));
+        result.collectives.push_back({kind, members, bytes, one.time, one.low, one.high});
+        points.push_back({sent_by_each(kind, members, bytes), one.time});
+      }
+      result.network.push_back({kind, members, fit_link(points)});
+    }
+  }
+}
+
 }  // namespace
+
+Bytes sent_by_each(CollectiveKind kind, int members, Bytes bytes) {
+  const double share = (members - 1.0) / members;
+  return bytes * (kind == CollectiveKind::AllReduce ? 2 * share : share);
+}
 
 LinkSpeed fit_link(const std::vector<StreamPoint>& messages) {
   CHECK(messages.size() > 1, "messages of two sizes");
@@ -100,15 +160,10 @@ LinkSpeed fit_link(const std::vector<StreamPoint>& messages) {
 
 Calibration calibrate(const Bench& bench, const CalibrationOptions& options) {
   const Protocol protocol = protocol_of(options);
-  const GridSize grid = grid_of(bench, options);
   Calibration result = {.facts = bench.facts, .options = options};
   tell(options, "launches");
   result.launch = sample_of({}, bench.launch(protocol.readings)).time;
-  std::vector<Probe> probes;
-  for (const Precision precision : bench.precisions) {
-    const std::vector<Probe> of_precision = probe_grid(grid, precision);
-    probes.insert(probes.end(), of_precision.begin(), of_precision.end());
-  }
+  const std::vector<Probe> probes = all_probes(bench, options);
   tell(options, "streams");
   Protocol quietly = protocol;
   quietly.progress = {};
@@ -128,6 +183,8 @@ Calibration calibrate(const Bench& bench, const CalibrationOptions& options) {
   }
   tell(options, "copies between workers");
   result.copies = link_of(bench, options);
+  if (bench.collective) tell(options, "collectives");
+  time_collectives(bench, options, result);
   tell(options, "kernels beside others");
   result.interference = slowdowns(bench, probes, protocol.readings);
   tell(options, "fits");

@@ -17,6 +17,10 @@ namespace interlock {
 struct CalibrationOptions {
   bool quick = false;  // fewer and smaller shapes, fewer readings
   int seed = 1;
+  Beside beside = Beside::Nothing;           // what others do while kernels are timed
+  bool warm = false;                         // operands are found in caches
+  std::vector<Probe> wanted = {};            // of scenarios: measured beside the grid
+  std::vector<std::string> wanted_for = {};  // those scenarios, by name
   std::function<void(const std::string& sentence)> progress = {};
 };
 
@@ -25,6 +29,21 @@ struct Slowdown {
   OpClass op_class = OpClass::Gemm;
   Beside beside = Beside::Products;
   double factor = 1;
+};
+
+/// A collective of that many devices.
+struct MeasuredCollective {
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  int members = 2;
+  Bytes bytes;
+  Seconds time, low, high;  // the median, and its interval
+};
+
+/// Fit to the sizes of one collective: time = latency + bytes that each member sends / bandwidth.
+struct CollectiveSpeed {
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  int members = 2;
+  LinkSpeed speed;
 };
 
 struct Calibration {
@@ -39,6 +58,8 @@ struct Calibration {
   std::vector<HeldOutErrors> errors;
   std::optional<LinkSpeed> copies;  // from one worker to another
   std::vector<Slowdown> interference;
+  std::vector<MeasuredCollective> collectives;
+  std::vector<CollectiveSpeed> network;
 };
 
 /// Measures everything, then fits.
@@ -48,5 +69,9 @@ Calibration calibrate(const Bench& bench, const CalibrationOptions& options);
 /// Returns the latency and bandwidth of messages (bytes, seconds): relative least squares.
 /// REQUIRES: two sizes at least.
 LinkSpeed fit_link(const std::vector<StreamPoint>& messages);
+
+/// Returns the bytes that each of `members` sends in a collective by a ring or, of an all-to-all,
+/// to all others. Source: Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005.
+Bytes sent_by_each(CollectiveKind kind, int members, Bytes bytes);
 
 }  // namespace interlock

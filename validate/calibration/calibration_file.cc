@@ -11,6 +11,7 @@
 #include "hardware/devices/calibration_reader.h"
 #include "hardware/devices/device.h"
 #include "reports/result/event_text.h"
+#include "reports/words/mesh_words.h"
 
 namespace interlock {
 namespace {
@@ -172,6 +173,36 @@ std::vector<std::string> slowdown_lines(const std::vector<Slowdown>& slowdowns) 
   return lines;
 }
 
+std::vector<std::string> collective_lines(const std::vector<MeasuredCollective>& collectives) {
+  std::vector<std::string> lines;
+  lines.reserve(collectives.size());
+  for (const MeasuredCollective& one : collectives) {
+    lines.push_back(Members()
+                        .add("collective", json_string(name_of(one.kind)))
+                        .add("members", count(one.members))
+                        .add("bytes", count(one.bytes.value()))
+                        .add("seconds", digits_of(one.time.value()))
+                        .add("low_s", digits_of(one.low.value()))
+                        .add("high_s", digits_of(one.high.value()))
+                        .object());
+  }
+  return lines;
+}
+
+std::vector<std::string> network_lines(const std::vector<CollectiveSpeed>& network) {
+  std::vector<std::string> lines;
+  lines.reserve(network.size());
+  for (const CollectiveSpeed& one : network) {
+    lines.push_back(Members()
+                        .add("collective", json_string(name_of(one.kind)))
+                        .add("members", count(one.members))
+                        .add("latency_s", digits_of(one.speed.latency.value()))
+                        .add("bytes_per_s", digits_of(one.speed.bandwidth.value()))
+                        .object());
+  }
+  return lines;
+}
+
 std::string calibration_json(const Calibration& calibration, const CalibrationStamp& stamp) {
   const BenchFacts& facts = calibration.facts;
   std::string text = "{\n";
@@ -186,6 +217,17 @@ std::string calibration_json(const Calibration& calibration, const CalibrationSt
   add("driver", json_string(facts.driver));
   add("clocks", json_string(facts.clocks));
   add("seed", count(calibration.options.seed));
+  if (calibration.options.beside != Beside::Nothing) {
+    add("beside", json_string(name_of(calibration.options.beside)));
+  }
+  if (calibration.options.warm) add("caches", json_string("warm"));
+  if (!calibration.options.wanted_for.empty()) {
+    std::vector<std::string> names;
+    for (const std::string& name : calibration.options.wanted_for) {
+      names.push_back(json_string(name));
+    }
+    add("measured_for", array_of(names));
+  }
   add("rejected", count(calibration.rejected));
   add("drift", digits_of(calibration.drift, 3));
   if (calibration.copies) {
@@ -193,6 +235,10 @@ std::string calibration_json(const Calibration& calibration, const CalibrationSt
                       .add("latency_s", digits_of(calibration.copies->latency.value()))
                       .add("bytes_per_s", digits_of(calibration.copies->bandwidth.value()))
                       .object());
+  }
+  if (!calibration.network.empty()) {
+    add("network", array_of(network_lines(calibration.network)));
+    add("collectives", array_of(collective_lines(calibration.collectives)));
   }
   add("interference", array_of(slowdown_lines(calibration.interference)));
   add("residuals", array_of(residual_lines(calibration.errors)));

@@ -154,7 +154,7 @@ BenchFacts facts() {
 Bench cpu_bench() {
   Bench bench = {.facts = facts(),
                  .precisions = {Precision::Fp32},
-                 .most_flops = Flops(1.5e8),
+                 .most_flops = {Flops(1.5e8)},
                  .most_bytes = Bytes(128e6),
                  .time = time_probe};
   bench.launch = [](int count) { return readings_of([] { asm volatile(""); }, count); };

@@ -3,7 +3,9 @@
 #include "validate/calibration/probe_grid.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <tuple>
 
 #include "base/random.h"
 #include "models/layers/operators.h"
@@ -84,13 +86,14 @@ std::vector<Probe> convolution_probes(const GridSize& size, Precision precision,
        .side = side});
 }
 
-/// Everything that moves bytes, on matrices of `rows` rows.
-std::vector<Probe> mover_probes(std::int64_t rows, Precision precision) {
+}  // namespace
+
+std::vector<Probe> mover_probes(std::int64_t rows, std::int64_t width, Precision precision) {
   const double element = element_bytes(precision);
-  const std::int64_t count = rows * kWidth;
+  const std::int64_t count = rows * width;
   const double elements = static_cast<double>(count);
   const auto with = [&](ProbeKind kind, const Operator& op) {
-    return probes_of(op, {.kind = kind, .precision = precision, .rows = rows, .width = kWidth});
+    return probes_of(op, {.kind = kind, .precision = precision, .rows = rows, .width = width});
   };
   std::vector<Probe> probes = with(ProbeKind::Relu, relu(elements, element));
   Elementwise curve = {.forward = 2 * elements, .backward = 3 * elements};
@@ -99,19 +102,48 @@ std::vector<Probe> mover_probes(std::int64_t rows, Precision precision) {
   curve.variant = OpVariant::Softmax;
   append(probes, with(ProbeKind::Softmax, elementwise(curve, element)));
   append(probes, with(ProbeKind::Residual, residual(elements, element)));
-  append(probes, with(ProbeKind::LayerNorm, normalisation(elements, 2 * kWidth, element)));
+  append(probes, with(ProbeKind::LayerNorm, normalisation(elements, 2 * width, element)));
   append(probes,
-         with(ProbeKind::CrossEntropy, cross_entropy(static_cast<double>(rows), kWidth, element)));
+         with(ProbeKind::CrossEntropy, cross_entropy(static_cast<double>(rows), width, element)));
   Operator lookup;
   lookup.forward = {.op_class = OpClass::Embedding, .bytes = Bytes(2 * elements * element)};
   lookup.weight_gradient = {.op_class = OpClass::Embedding, .bytes = Bytes(3 * elements * element)};
   append(probes, with(ProbeKind::Embedding, lookup));
   for (const auto& [kind, optimizer] : {std::pair(ProbeKind::Momentum, Optimizer::SgdMomentum),
                                         std::pair(ProbeKind::Adam, Optimizer::Adam)}) {
-    probes.push_back({.kind = kind, .precision = precision, .rows = rows, .width = kWidth});
+    probes.push_back({.kind = kind, .precision = precision, .rows = rows, .width = width});
     probes.back().work = update_work(count, optimizer, precision).front();
   }
   return probes;
+}
+
+namespace {
+
+/// Rows, inputs and outputs of a linear layer.
+using LinearSizes = std::array<std::int64_t, 3>;
+
+/// Draws sizes that are even in logarithms, of at most `most` multiplications.
+LinearSizes drawn_sizes(double most, std::int64_t longest, Random& random) {
+  const auto side = static_cast<double>(longest);
+  const std::int64_t rows = drawn(8, side, random), inputs = drawn(8, side, random);
+  const double left = most / static_cast<double>(rows * inputs);
+  return {rows, inputs, drawn(8, std::clamp(left, 8.0, side), random)};
+}
+
+/// Draws sizes of models: tokens in powers of two, widths that published models have. Layers of
+/// more than `most` multiplications have fewer tokens.
+LinearSizes model_sizes(double most, std::int64_t longest, Random& random) {
+  constexpr std::array<std::int64_t, 16> kWidths = {256,  512,   768,   1024, 1536, 2048,
+                                                    2560, 3072,  4096,  5120, 6144, 8192,
+                                                    9216, 11264, 12288, 16384};
+  const auto width = [&] {
+    const std::size_t at = static_cast<std::size_t>(random.integer(0, kWidths.size() - 1));
+    return std::min(longest, kWidths[at]);
+  };
+  std::int64_t rows = std::int64_t{1} << random.integer(9, 14), inputs = width(), outputs = width();
+  while (rows > 64 && static_cast<double>(rows * inputs * outputs) > most) rows /= 2;
+  while (inputs > 256 && static_cast<double>(rows * inputs * outputs) > most) inputs /= 2;
+  return {rows, inputs, outputs};
 }
 
 /// `count` sizes in bytes, even in logarithms.
@@ -134,6 +166,13 @@ std::vector<Probe> linear_probes(std::int64_t rows, std::int64_t inputs, std::in
                    {.kind = ProbeKind::Linear, .precision = precision});
 }
 
+bool is_same_kernel(const Work& a, const Work& b) {
+  const auto key = [](const Work& work) {
+    return std::tie(work.op_class, work.role, work.variant, work.launches, work.flops, work.bytes);
+  };
+  return key(a) == key(b) && a.shape == b.shape;
+}
+
 std::vector<Probe> stream_probes(int count, Bytes most_bytes, Precision precision) {
   std::vector<Probe> probes;
   const double element = element_bytes(precision);
@@ -151,10 +190,10 @@ std::vector<Probe> probe_grid(const GridSize& size, Precision precision) {
   Random random(size.seed, 3);
   const double most = size.most_flops.value() / 2;
   for (int i = 0; i < size.linears; ++i) {
-    const std::int64_t rows = drawn(8, 4096, random), inputs = drawn(8, 4096, random);
-    const double left = most / static_cast<double>(rows * inputs);
-    append(probes,
-           linear_probes(rows, inputs, drawn(8, std::clamp(left, 8.0, 4096.0), random), precision));
+    const bool as_models = size.longest_side > 4096 && i % 2 == 1;
+    const auto [rows, inputs, outputs] = as_models ? model_sizes(most, size.longest_side, random)
+                                                   : drawn_sizes(most, size.longest_side, random);
+    append(probes, linear_probes(rows, inputs, outputs, precision));
   }
   for (int i = 0; i < size.attentions; ++i) {
     append(probes, attention_probes(size, precision, random));
@@ -165,7 +204,8 @@ std::vector<Probe> probe_grid(const GridSize& size, Precision precision) {
   for (const double bytes : byte_sizes(size.sizes, size.most_bytes)) {
     const double row = 3 * element_bytes(precision) * static_cast<double>(kWidth);
     const std::int64_t rows = std::max<std::int64_t>(1, std::llround(bytes / row));
-    append(probes, mover_probes(rows < kSquare ? rows : rows / kSquare * kSquare, precision));
+    append(probes,
+           mover_probes(rows < kSquare ? rows : rows / kSquare * kSquare, kWidth, precision));
   }
   // Draws of large sizes may overshoot what a device is willing to run.
   std::erase_if(probes, [&](const Probe& probe) { return probe.work.flops > size.most_flops * 4; });

@@ -15,13 +15,23 @@ struct GridSize {
   Flops most_flops;
   Bytes most_bytes;
   std::uint64_t seed = 1;
+  /// The longest side of a linear layer. Beyond 4096 every second one has sides that models have,
+  /// whose tiles fill a device better than most numbers do.
+  std::int64_t longest_side = 4096;
 };
 
 /// Kernels of every class and role; sizes are even in logarithms, those of products drawn.
 std::vector<Probe> probe_grid(const GridSize& size, Precision precision);
 
+/// Returns true if the table of a calibrated device cannot tell the two apart: it knows them by
+/// class, role, variant, launches, flops, bytes and shape.
+bool is_same_kernel(const Work& a, const Work& b);
+
 /// Plain copies of 4 KiB to `most_bytes`.
 std::vector<Probe> stream_probes(int count, Bytes most_bytes, Precision precision);
+
+/// Probes of everything that moves bytes, on matrices of (rows, width).
+std::vector<Probe> mover_probes(std::int64_t rows, std::int64_t width, Precision precision);
 
 /// Probes of one operator of models/, one for each role that it has.
 std::vector<Probe> linear_probes(std::int64_t rows, std::int64_t inputs, std::int64_t outputs,

@@ -57,7 +57,7 @@ MeasuredSamples measure(const Bench& bench, const std::vector<Probe>& probes,
   MeasuredSamples measured;
   if (probes.empty()) return measured;
   const auto time = [&](std::size_t probe) {
-    return sample_of(probes[probe], bench.time(probes[probe], protocol.readings, Beside::Nothing));
+    return sample_of(probes[probe], bench.time(probes[probe], protocol.readings, protocol.beside));
   };
   std::vector<std::optional<Sample>> kept(probes.size());
   std::vector<std::size_t> again;

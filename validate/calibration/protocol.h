@@ -19,6 +19,7 @@ namespace interlock {
 struct Protocol {
   int readings = 31;
   std::uint64_t seed = 1;
+  Beside beside = Beside::Nothing;
   std::function<void(const std::string& sentence)> progress = {};
 };
 

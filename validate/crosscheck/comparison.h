@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/error_summary.h"
+#include "reports/result/execution_record.h"
 #include "sim/measure/metrics.h"
 #include "validate/executors/executor.h"
 
@@ -62,6 +63,7 @@ struct Comparison {
   std::vector<OpComparison> ops;
   ErrorSummary op_model, interference;  // over `ops`, weighted equally
   std::vector<DeviceComparison> devices;
+  std::optional<ExecutionRecord> execution;  // of a run on GPUs
   double end_to_end_error() const { return predicted / measured - 1; }
   double replay_error() const { return replayed / measured - 1; }
   std::optional<double> from_alone_error() const;

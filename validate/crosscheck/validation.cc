@@ -51,10 +51,10 @@ Validation validate(const ScenarioResult& predicted, const NeuralNetwork& networ
   ExecutionOptions alone = options.execution;
   alone.alone = true;
   MeasuredRun run;
-  if (scenario.cluster.executor.kind == RealDevices::Kind::Cpu) {
-    run.alone = execute(plan, network, alone).samples;
-  }
-  Execution execution = execute(plan, network, options.execution);
+  run.alone = execute(plan, network, alone).samples;
+  ExecutionOptions together = options.execution;
+  together.untraced = scenario.cluster.executor.kind == RealDevices::Kind::Cuda;
+  Execution execution = execute(plan, network, together);
   if (execution.stopped) {
     throw Error(scenario.name + ": interrupted before its end; nothing to compare");
   }
@@ -70,6 +70,7 @@ Validation validate(const ScenarioResult& predicted, const NeuralNetwork& networ
   inputs.measure.steps = options.execution.steps - options.fill;
   Validation validation{.comparison = compare_runs(predicted.measurement, run, inputs),
                         .measured = {.plan = plan}};
+  validation.comparison.execution = std::move(execution.record);
   inputs.measure.explain = true;
   validation.measured.plan.question.name =
       "measured, " + std::string(name_of(inputs.clock)) + " clock | " + scenario.name;

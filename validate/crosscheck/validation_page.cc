@@ -5,6 +5,7 @@
 #include "reports/charts/page_picture.h"
 #include "reports/page/page_data.h"
 #include "reports/page/page_frame.h"
+#include "reports/page/training_page.h"
 #include "reports/words/scale.h"
 #include "validate/crosscheck/validation.h"
 
@@ -119,6 +120,7 @@ std::string validation_html(const std::vector<Comparison>& comparisons,
                    "Ops: medians over " + std::to_string(comparison.steps) + " measured steps") +
             long_table_html(ops_grid(comparison), "ops");
     html += tagged("h3", "", "Devices") + long_table_html(devices_grid(comparison), "devices");
+    if (comparison.execution) html += execution_html(*comparison.execution);
     html += timeline_html("Predicted", runs[2 * i], room);
     html += timeline_html(std::string("Measured, ") + name_of(comparison.clock) + " clock",
                           runs[2 * i + 1], room);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "reports/result/execution_report.h"
 #include "reports/terminal/layout.h"
 #include "reports/words/scale.h"
 #include "validate/crosscheck/validation.h"
@@ -61,6 +62,7 @@ Json json_of(const Comparison& comparison, const std::string& prediction) {
     json["devices"].push_back(json_of(device));
   }
   for (const OpComparison& op : comparison.ops) json["ops"].push_back(json_of(op));
+  json["execution"] = execution_json(comparison.execution);
   return json;
 }
 
@@ -201,6 +203,10 @@ std::string validation_table(const std::vector<Comparison>& comparisons, const T
   text += "\n";
   for (const std::string& line : validation_summary(comparisons))
     text += paragraph(line, Ink::Plain, style);
+  for (const Comparison& comparison : comparisons) {
+    if (!comparison.execution) continue;
+    text += paragraph(execution_sentence(*comparison.execution), Ink::Plain, style);
+  }
   return text;
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/result/execution_record.h"
 #include "sim/program/trace.h"
 #include "validate/executors/cuda_options.h"
 #include "validate/network/job.h"
@@ -43,22 +44,11 @@ CudaReport look_at_cuda();
 /// Returns an entry point of the module by its name; null if look_at_cuda() found no module.
 void* find_in_cuda_module(const char* name);
 
-/// A product as the library ran it.
-struct CudaProduct {
-  std::string shape;  // "4096 x 1024 x 1024 bf16, weight gradient"
-  int algorithm = 0, tile = 0, stages = 0, split_k = 0, cluster = 0;
-  double waves = 0;
-  std::int64_t workspace = 0, calls = 0;
-};
-
 struct CudaRun {
   RunSummary summary;
   Outcome outcome;
-  std::vector<std::string> notes;  // what ran: devices, links, fallbacks
-  std::vector<CudaProduct> products;
-  Seconds wall;                // of the host, from the first launch until all is done
-  std::int64_t workspace = 0;  // bytes of a device that libraries have beside `outcome.memory`
-  bool stopped = false;        // before its end; everything that was issued until then is done
+  ExecutionRecord record;
+  bool stopped = false;  // before its end; everything that was issued until then is done
 };
 
 /// Issues the whole of `job` from one host thread, at most two steps ahead of the losses. Throws:

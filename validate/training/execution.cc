@@ -85,18 +85,26 @@ CudaLink link_of(RealDevices::Links links) {
 
 void run_on_gpus(const Question& scenario, const Job& job, const ExecutionOptions& options,
                  Execution& execution) {
-  if (options.alone) refuse(scenario, "/cluster/executor", "ops of GPUs are calibrated, not timed");
   const RealDevices& devices = scenario.cluster.executor;
+  if (options.streams && (!devices.partitions || devices.multiprocessors > 0)) {
+    refuse(scenario, "/cluster/executor",
+           "--streams shares one GPU; expected \"devices\": \"partitions\" and no "
+           "\"multiprocessors\"");
+  }
   const int ranks = static_cast<int>(job.program.ranks.size());
   const CudaOptions cuda{.partitions = devices.partitions ? ranks : 0,
                          .sms = devices.multiprocessors,
+                         .split = options.streams ? CudaSplit::Streams : CudaSplit::Auto,
                          .link = link_of(devices.links),
                          .nccl = devices.nccl,
-                         .graph = options.graph,
+                         .graph = options.graph && !options.alone,
+                         .untraced = options.untraced,
+                         .alone = options.alone,
                          .stop = options.stop};
   CudaRun run = run_cuda(job, cuda, log_sink(execution.log));
   execution.outcome = std::move(run.outcome);
   execution.stopped = run.stopped;
+  execution.record = std::move(run.record);
   for (const Span& span : execution.log.spans) {
     execution.samples.push_back({span.op, span.micro_batch, span.end - span.start, Seconds(0)});
   }
@@ -233,6 +241,7 @@ TrainingCurve training_curve(const Plan& plan, const Execution& execution,
                       .staleness = staleness_of(execution.program, execution.log),
                       .simulated_step = simulated.step_time};
   const auto& losses = execution.outcome.losses;
+  curve.execution = execution.record;
   curve.losses = step_losses(losses.back(), execution.program);
   while (!curve.losses.empty() && std::isnan(curve.losses.back())) curve.losses.pop_back();
   for (const auto& stage : losses) {

@@ -4,9 +4,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "reports/charts/training_report.h"
+#include "reports/result/execution_record.h"
 #include "scenarios/plan/plan.h"
 #include "validate/executors/executor.h"
 #include "validate/network/job.h"
@@ -19,9 +21,11 @@ struct ExecutionOptions {
   BatchSource batches;
   Descent descent;
   std::uint64_t seed = 1;
-  int dump_step = -1;                       // see Job
-  bool alone = false;                       // ops one after the other, nothing beside them
-  bool graph = false;                       // on one GPU: at last as one CUDA graph
+  int dump_step = -1;     // see Job
+  bool alone = false;     // ops one after the other, nothing beside them
+  bool untraced = false;  // GPUs: once more without events, to know what they cost
+  bool graph = false;     // on one GPU: at last as one CUDA graph
+  bool streams = false;   // GPUs: plain streams in place of partitions
   const std::atomic<bool>* stop = nullptr;  // ends the run soon after it becomes true
 };
 
@@ -30,6 +34,7 @@ struct Execution {
   TraceLog log;
   std::vector<OpSample> samples;
   Outcome outcome;
+  std::optional<ExecutionRecord> record;  // of GPUs
   bool stopped = false;
 };
 

@@ -37,6 +37,8 @@ double look_at_clock() {
   return computed + looked;
 }
 
+int EmulatedGpus::capability() { return number_from("EMULATED_CAPABILITY", 90); }
+
 EmulatedGpus& EmulatedGpus::instance() {
   static EmulatedGpus gpus;
   return gpus;

@@ -7,8 +7,9 @@
 // streams allow: work without a waiter is late. Memory is not zero at first. Rules that CUDA
 // enforces (a stream belongs to its device, a capture takes in only what joined it) are enforced.
 // EMULATED_GPUS, EMULATED_MIB and EMULATED_SEED say how many there are, how much memory each has
-// and which order is drawn. What this does not show: speed, caches, threads of a warp that run
-// apart.
+// and which order is drawn; EMULATED_CAPABILITY (90) what they can, EMULATED_OLD_DRIVER that the
+// driver knows no green contexts. What this does not show: speed, caches, threads of a warp that
+// run apart.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -71,6 +72,8 @@ class EmulatedGpus {
 
   static constexpr int kSms = 132;
   int devices() const { return devices_; }
+  /// Returns the compute capability, 90 of 9.0: EMULATED_CAPABILITY.
+  static int capability();
   int current = 0;
   cudaError_t last_error = cudaSuccess;
 

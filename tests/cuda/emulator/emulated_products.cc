@@ -207,6 +207,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   }
   *results = {};
   results->algo.data[0] = as<Preference>(preference)->alignment;
+  results->wavesCount = 1;
   *count = 1;
   return CUBLAS_STATUS_SUCCESS;
 }

@@ -66,7 +66,10 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
       *value = EmulatedGpus::kSms;
       return cudaSuccess;
     case cudaDevAttrComputeCapabilityMajor:
-      *value = 9;
+      *value = gpus().capability() / 10;
+      return cudaSuccess;
+    case cudaDevAttrComputeCapabilityMinor:
+      *value = gpus().capability() % 10;
       return cudaSuccess;
     case cudaDevAttrL2CacheSize:
       *value = 1 << 20;
@@ -78,10 +81,16 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   *properties = {};
   std::snprintf(properties->name, sizeof properties->name, "emulated GPU");
-  properties->major = 9;
+  properties->major = gpus().capability() / 10;
+  properties->minor = gpus().capability() % 10;
   properties->multiProcessorCount = EmulatedGpus::kSms;
-  properties->totalGlobalMem = gpus().free_bytes();
+  properties->totalGlobalMem = gpus().memory();
   return cudaSuccess;
+}
+/// There are kernels for 8.0 and later.
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
+  *attributes = {};
+  return gpus().capability() >= 80 ? cudaSuccess : gpus().fail(cudaErrorNoKernelImageForDevice);
 }
 cudaError_t cudaDeviceGetPCIBusId(char* bus, int size, int device) {
   std::snprintf(bus, static_cast<std::size_t>(size), "0000:%02x:00.0", device);
@@ -137,6 +146,9 @@ cudaError_t cudaFreeHost(void* block) {
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind,
                             cudaStream_t stream) {
   return copy(gpus().stream(stream), to, from, bytes);
+}
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
+  return gpus().enqueue(gpus().stream(stream), [function, data] { function(data); });
 }
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
   Stream* const own = gpus().stream(nullptr);

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "base/error.h"
+#include "validate/cuda/bench/gpu_collectives.h"
 #include "validate/cuda/device/captured_graph.h"
 #include "validate/cuda/device/links.h"
 #include "validate/cuda/device/look.h"
@@ -41,10 +42,6 @@ int members_of(int device, int partitions) {
   int devices = 0;
   require(cudaGetDeviceCount(&devices), "count devices");
   return device + 1 < devices ? 2 : 1;
-}
-
-std::string version_text(int version) {
-  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
 }
 
 }  // namespace
@@ -115,8 +112,9 @@ GpuNeighbours* GpuBench::neighbours(Beside beside, Precision precision) {
   return kept.get();
 }
 
-Readings GpuBench::read(int repeats, const std::function<void(int)>& issue, int count,
-                        GpuNeighbours* beside) {
+Readings GpuBench::read(const Executions& executions, const std::function<void(int)>& issue,
+                        int count, GpuNeighbours* beside) {
+  const int repeats = executions.repeats;
   const Timed timed(member().compute, repeats, issue);
   double alone = 0;
   const Clock::time_point begin = Clock::now();
@@ -127,7 +125,7 @@ Readings GpuBench::read(int repeats, const std::function<void(int)>& issue, int 
   Readings readings;
   for (int i = 0; i < count;) {
     if (beside == nullptr) {
-      flush();
+      if (executions.cold) flush();
     } else {
       beside->begin(Seconds(alone * repeats * share), member().compute);
     }
@@ -147,14 +145,14 @@ Readings GpuBench::read(int repeats, const std::function<void(int)>& issue, int 
 
 Readings GpuBench::time(const Probe& probe, int count, Beside beside) {
   const CurrentDevice current(device_.number);
-  const GpuProbe kernel(probe, context(), arena_, cache_);
+  const GpuProbe kernel(probe, context(), arena_, probe.warm ? 0 : cache_);
   const auto issue = [&](int number) { kernel.issue(number); };
   require(cudaStreamSynchronize(member().compute), "run a kernel");
   const int repeats = repeats_of(Timed(member().compute, 1, issue).once().first);
   Readings readings;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const int before = clock();
-    readings = read(repeats, issue, count, neighbours(beside, probe.precision));
+    readings = read({repeats, !probe.warm}, issue, count, neighbours(beside, probe.precision));
     if (!clock_moved(before, clock())) break;
   }
   readings.kernel = kernel.kernel();
@@ -170,7 +168,7 @@ Readings GpuBench::launch(int count) {
   const auto issue = [&](int) { scale(stream, numbers + 256, numbers, 1, 1); };
   issue(0);
   require(cudaStreamSynchronize(stream.handle), "run a kernel");
-  return read(kLaunches, issue, count, nullptr);
+  return read({kLaunches, true}, issue, count, nullptr);
 }
 
 Readings GpuBench::copy(Bytes bytes, int count) {
@@ -234,15 +232,27 @@ void open_bench(int device, int partitions, Bench& bench) {
   const auto gpu = std::make_shared<GpuBench>(device, partitions);
   bench.facts = gpu->facts();
   bench.precisions = {Precision::Fp32, Precision::Bf16};
-  // Strict fp32 reaches some tens of TFLOP/s on the largest GPUs.
-  bench.most_flops = Flops(1.5e11 / partitions);
+  // Strict fp32 reaches some tens of TFLOP/s on the largest GPUs, 16 bits almost a thousand.
+  bench.most_flops[static_cast<std::size_t>(Precision::Fp32)] = Flops(1.5e11 / partitions);
+  bench.most_flops[static_cast<std::size_t>(Precision::Bf16)] = Flops(2e12 / partitions);
+  bench.longest_side = 16384;
+  bench.multiprocessors = gpu->multiprocessors();
   bench.most_bytes = Bytes(std::min(static_cast<double>(gpu->memory()) / 32,
                                     std::max(4e8, 8.0 * static_cast<double>(gpu->cache()))));
+  bench.cold = true;
   bench.most_spread = 0.04;  // of normal numbers, a standard deviation of 3 %
   bench.time = [gpu](const Probe& probe, int count, Beside beside) {
     return gpu->time(probe, count, beside);
   };
   bench.launch = [gpu](int count) { return gpu->launch(count); };
+  const int others = static_cast<int>(gpu->report().devices.size()) - device;
+  if (partitions == 1 && others > 1 && !nccl_version().empty()) {
+    const auto collectives = std::make_shared<GpuCollectives>(device, others);
+    bench.most_members = others;
+    bench.collective = [collectives](CollectiveKind kind, int members, Bytes bytes, int count) {
+      return collectives->time(kind, members, bytes, count);
+    };
+  }
   bench.copy = [gpu](Bytes bytes, int count) { return gpu->copy(bytes, count); };
 }
 

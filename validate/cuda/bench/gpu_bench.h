@@ -26,9 +26,12 @@ class GpuBench {
   GpuBench& operator=(const GpuBench&) = delete;
 
   BenchFacts facts() const;
+  const CudaReport& report() const { return report_; }
   /// Returns the bytes of memory of the part of the device that is timed.
   std::int64_t memory() const { return device_.memory / partitions_; }
   std::int64_t cache() const { return cache_; }
+  /// Returns those of the part that is timed.
+  int multiprocessors() const { return member().sms; }
   Readings time(const Probe& probe, int count, Beside beside);
   Readings launch(int count);
   Readings copy(Bytes bytes, int count);
@@ -37,7 +40,12 @@ class GpuBench {
   struct Timed;
   KernelContext context();
   const Member& member() const { return group_.members().front(); }
-  Readings read(int repeats, const std::function<void(int)>& issue, int count,
+  /// Executions of a reading; cold: with nothing of theirs in the cache.
+  struct Executions {
+    int repeats = 1;
+    bool cold = true;
+  };
+  Readings read(const Executions& executions, const std::function<void(int)>& issue, int count,
                 GpuNeighbours* beside);
   void flush();
   GpuNeighbours* neighbours(Beside beside, Precision precision);

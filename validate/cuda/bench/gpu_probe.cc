@@ -95,6 +95,14 @@ GpuProbe::GpuProbe(const Probe& probe, const KernelContext& context, Scratch& ar
                   context_.scratch->bytes());
 }
 
+/// Returns a token as text has them: the n-th most frequent one of `words` comes about 1/n as often
+/// as the first. Source: Zipf's law; the logarithm of a token is evenly distributed.
+std::int32_t token_of(std::uint32_t row, int words) {
+  const double even = static_cast<double>(row * 2654435761U) / 4294967296.0;
+  const double token = std::pow(words + 1.0, even) - 1;
+  return std::min(words - 1, static_cast<std::int32_t>(token));
+}
+
 /// Tokens in no order that a processor could foresee; targets are the columns of a row by turns.
 void GpuProbe::put_labels(char* to) {
   labels_.loss = reinterpret_cast<float*>(to);
@@ -103,8 +111,7 @@ void GpuProbe::put_labels(char* to) {
   const Layer& layer = plan_.layers->front();
   std::vector<std::int32_t> tokens(rows), order(rows), targets(rows);
   for (std::size_t row = 0; row < rows; ++row) {
-    tokens[row] =
-        static_cast<std::int32_t>(row * 2654435761U % static_cast<std::size_t>(layer.inputs));
+    tokens[row] = token_of(static_cast<std::uint32_t>(row), layer.inputs);
     targets[row] = static_cast<std::int32_t>(row % static_cast<std::size_t>(layer.outputs));
   }
   std::iota(order.begin(), order.end(), 0);

@@ -28,7 +28,8 @@ struct PlacedLayer {
   int columns = 1;
 };
 
-PlacedLayer linear_of(const Work& work) {
+PlacedLayer linear_of(const Probe& probe) {
+  const Work& work = probe.work;
   const auto m = std::llround(work.shape.m), n = std::llround(work.shape.n);
   const auto k = std::llround(work.shape.k);
   std::int64_t rows = m, inputs = k, outputs = n;
@@ -36,7 +37,8 @@ PlacedLayer linear_of(const Work& work) {
   if (work.role == OpRole::WeightGradient) rows = k, inputs = m, outputs = n;
   const Layer layer = {.kind = LayerKind::Linear,
                        .inputs = static_cast<int>(inputs),
-                       .outputs = static_cast<int>(outputs)};
+                       .outputs = static_cast<int>(outputs),
+                       .bias = probe.bias};
   return {layer, 1, rows, static_cast<int>(inputs)};
 }
 
@@ -57,7 +59,7 @@ PlacedLayer attention_of(const Probe& probe) {
   const int tokens = static_cast<int>(std::lround(shape.m));
   const double size = probe.kind == ProbeKind::Scores ? shape.k : shape.n;
   Layer layer = {.kind = LayerKind::Attention};
-  layer.heads = std::min(batch, kMostHeads);
+  layer.heads = std::min(batch, probe.heads > 0 ? probe.heads : kMostHeads);
   while (batch % layer.heads != 0) --layer.heads;
   layer.positions = tokens;
   layer.outputs = layer.heads * static_cast<int>(std::lround(size));
@@ -71,7 +73,7 @@ PlacedLayer layer_of(const Probe& probe) {
   Layer layer = {.inputs = width, .outputs = width};
   switch (probe.kind) {
     case ProbeKind::Linear:
-      return linear_of(probe.work);
+      return linear_of(probe);
     case ProbeKind::Convolution:
       return convolution_of(probe);
     case ProbeKind::Scores:
@@ -79,7 +81,7 @@ PlacedLayer layer_of(const Probe& probe) {
       return attention_of(probe);
     case ProbeKind::Embedding:
       layer.kind = LayerKind::Embedding;
-      layer.inputs = kTableRows;
+      layer.inputs = probe.words > 0 ? probe.words : kTableRows;
       return {layer, 1, probe.rows, 1};
     case ProbeKind::LayerNorm:
       layer.kind = LayerKind::LayerNorm;
@@ -271,6 +273,7 @@ std::int64_t operand_bytes(const ProbePlan& plan) {
 }
 
 int sets_of(std::int64_t operand_bytes, std::int64_t cache) {
+  if (cache == 0) return 1;
   const std::int64_t enough = 2 * cache / std::max<std::int64_t>(1, operand_bytes) + 2;
   return static_cast<int>(std::min<std::int64_t>(enough, kMostRepeats));
 }

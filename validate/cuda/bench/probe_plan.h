@@ -47,7 +47,8 @@ std::int64_t operand_bytes(const ProbePlan& plan);
 
 inline constexpr int kMostRepeats = 50;
 /// Sets of operands that executions take by turns, so that each finds its own in memory: together
-/// they leave a cache of `cache` bytes, or are as many as a reading has executions.
+/// they leave a cache of `cache` bytes, or are as many as a reading has executions; one where there
+/// is no cache to leave.
 int sets_of(std::int64_t operand_bytes, std::int64_t cache);
 /// Executions in a reading, which shall take long enough beside its clock. `once`: s.
 int repeats_of(double once);

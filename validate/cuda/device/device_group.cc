@@ -3,6 +3,7 @@
 #include "validate/cuda/device/device_group.h"
 
 #include "base/error.h"
+#include "validate/cuda/device/links.h"
 #include "validate/cuda/kernels/cuda_call.h"
 
 namespace interlock::cuda {
@@ -21,6 +22,17 @@ int attribute(cudaDeviceAttr which, int gpu) {
   int value = 0;
   require(cudaDeviceGetAttribute(&value, which, gpu), "describe a device");
   return value;
+}
+
+/// Throws: Error if no kernel of this module runs on the GPU, which would show at the first launch.
+void require_kernels(int gpu) {
+  const CurrentDevice current(gpu);
+  if (has_kernels_here()) return;
+  throw Error("GPU " + std::to_string(gpu) + " has compute capability " +
+              std::to_string(attribute(cudaDevAttrComputeCapabilityMajor, gpu)) + "." +
+              std::to_string(attribute(cudaDevAttrComputeCapabilityMinor, gpu)) +
+              ", and this build has kernels for " + kernel_architectures() +
+              "; build again with -DCMAKE_CUDA_ARCHITECTURES=native (8.0 or later is expected)");
 }
 
 }  // namespace
@@ -77,8 +89,10 @@ void DeviceGroup::take_gpus(int members, const CudaOptions& options) {
   one_gpu_ = members == 1;
   for (int i = 0; i < members; ++i) {
     const int gpu = options.device + i;
+    require_kernels(gpu);
     members_.push_back({gpu, attribute(cudaDevAttrMultiProcessorCount, gpu), make_stream(gpu)});
   }
+  divided_ = "GPUs";
   int staged = 0;
   for (int i = 0; i < members; ++i) {
     const CurrentDevice current(members_[i].gpu);
@@ -108,14 +122,12 @@ void DeviceGroup::take_partitions(int members, const CudaOptions& options) {
   one_gpu_ = true;
   const CurrentDevice current(options.device);
   require(cudaFree(nullptr), "begin");  // the primary context, which green ones stand on
+  require_kernels(options.device);
   if (options.split == CudaSplit::Streams) return take_streams(members, options.device);
   if (!driver_.missing.empty()) {
-    const std::string lacks = "this driver has no partitions (no " + driver_.missing + ")";
-    if (options.split != CudaSplit::Auto) {
-      throw Error(lacks + "; install one of CUDA 12.5 or later, or use plain streams");
-    }
-    notes_.push_back(lacks);
-    return take_streams(members, options.device);
+    throw Error("this driver has no partitions (no " + driver_.missing +
+                "); install one of CUDA 12.5 or later, or ask for plain streams, whose times are "
+                "not those of devices (--streams)");
   }
   std::string refusal;
   if (options.split != CudaSplit::FineGreen) {
@@ -131,6 +143,7 @@ void DeviceGroup::take_partitions(int members, const CudaOptions& options) {
 void DeviceGroup::take_streams(int members, int gpu) {
   const int sms = attribute(cudaDevAttrMultiProcessorCount, gpu);
   for (int i = 0; i < members; ++i) members_.push_back({gpu, sms, make_stream(gpu)});
+  divided_ = "plain streams";
   notes_.push_back(std::to_string(members) +
                    " plain streams that share all multiprocessors: times are not those of devices");
 }
@@ -174,6 +187,7 @@ bool DeviceGroup::split(int members, const CudaOptions& options, unsigned flags,
   if (granted != static_cast<unsigned>(members))
     throw Error("CUDA: the device was split otherwise");
   make_partitions(groups, rest, options.device);
+  divided_ = flags == 0 ? "green contexts" : "green contexts without regard to clusters";
   std::string note = std::to_string(members) + " green contexts of";
   for (const Member& member : members_) note += " " + std::to_string(member.sms);
   notes_.push_back(note + " multiprocessors, " + std::to_string(link_sms_) + " for links, of " +

@@ -28,7 +28,8 @@ struct Member {
 
 class DeviceGroup {
  public:
-  /// Throws: Error if there are too few GPUs or multiprocessors, with what would do.
+  /// Throws: Error if there are too few GPUs or multiprocessors, or if they are divided in another
+  /// way than was asked for, with what would do.
   DeviceGroup(int members, const CudaOptions& options);
   ~DeviceGroup();
   DeviceGroup(const DeviceGroup&) = delete;
@@ -41,6 +42,8 @@ class DeviceGroup {
   cudaStream_t make_way(int from, int to, CudaLink link);
   /// Multiprocessors behind paced links; 0: they run wherever there is room.
   int link_sms() const { return link_sms_; }
+  /// Returns what the members are: "GPUs", "green contexts" or "plain streams".
+  const std::string& divided() const { return divided_; }
   /// Returns how each request was met, a sentence each.
   const std::vector<std::string>& notes() const { return notes_; }
 
@@ -65,6 +68,7 @@ class DeviceGroup {
   CUgreenCtx link_green_ = nullptr;
   int link_sms_ = 0;
   bool one_gpu_ = false;
+  std::string divided_;
   std::vector<std::string> notes_;
 };
 

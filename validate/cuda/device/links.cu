@@ -96,6 +96,29 @@ void ship(const Shipment& s, CudaLink link, cudaStream_t stream) {
   }
 }
 
+bool has_kernels_here() {
+  cudaFuncAttributes attributes{};
+  const cudaError_t status =
+      cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(paced_copy));
+  cudaGetLastError();
+  if (status == cudaErrorNoKernelImageForDevice || status == cudaErrorInvalidDeviceFunction) {
+    return false;
+  }
+  require(status, "find kernels");
+  return true;
+}
+
+std::string kernel_architectures() {
+  std::string text;
+#ifdef __CUDA_ARCH_LIST__
+  for (const int one : {__CUDA_ARCH_LIST__}) {  // 900: capability 9.0
+    text += (text.empty() ? "" : ", ") + std::to_string(one / 100) + "." +
+            std::to_string(one / 10 % 10);
+  }
+#endif
+  return text.empty() ? "others" : text;
+}
+
 const char* name_of_link(CudaLink link, bool capturing) {
   switch (link) {
     case CudaLink::Zero:

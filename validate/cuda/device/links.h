@@ -5,6 +5,7 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <string>
 
 #include "validate/executors/cuda_options.h"
 
@@ -25,5 +26,10 @@ void ship(const Shipment& shipment, CudaLink link, cudaStream_t stream);
 
 /// "copy engine, ...": what ship() does here, for the record.
 const char* name_of_link(CudaLink link, bool capturing);
+
+/// Returns true if this module has code for the current GPU.
+bool has_kernels_here();
+/// Returns the compute capabilities that this module has code for: "8.0, 9.0".
+std::string kernel_architectures();
 
 }  // namespace interlock::cuda

@@ -12,10 +12,6 @@ namespace interlock::cuda {
 
 namespace {
 
-std::string version_text(int version) {
-  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
-}
-
 CudaDevice describe(int number, int devices) {
   CudaDevice device = {.number = number};
   cudaDeviceProp properties{};
@@ -25,9 +21,7 @@ CudaDevice describe(int number, int devices) {
   device.minor = properties.minor;
   device.sms = properties.multiProcessorCount;
   device.memory = static_cast<std::int64_t>(properties.totalGlobalMem);
-  std::array<char, 32> bus{};
-  require(cudaDeviceGetPCIBusId(bus.data(), bus.size(), number), "the bus of a device");
-  device.bus = bus.data();
+  device.bus = bus_of(number);
   for (int other = 0; other < devices; ++other) {
     int reaches = 0;
     if (other == number) continue;
@@ -65,6 +59,16 @@ int count_devices(CudaReport& report) {
 }
 
 }  // namespace
+
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+std::string bus_of(int gpu) {
+  std::array<char, 32> bus{};
+  require(cudaDeviceGetPCIBusId(bus.data(), bus.size(), gpu), "the bus of a device");
+  return bus.data();
+}
 
 void look(CudaReport& report) {
   report.nvml = nvml_version();

@@ -10,9 +10,11 @@ namespace interlock::cuda {
 
 namespace {
 
-// As NCCL's reference gives them: ncclResult_t 0 is success, ncclDataType_t 0 is int8.
-constexpr int kBytes = 0;
+// As NCCL's reference gives them: ncclResult_t 0 is success, ncclDataType_t 0 is int8 and 9 is
+// bfloat16, ncclRedOp_t 0 is the sum.
+constexpr int kBytes = 0, kBf16 = 9, kSum = 0;
 using Communicator = void*;
+using Reduction = int (*)(const void*, void*, std::size_t, int, int, Communicator, cudaStream_t);
 
 struct Nccl {
   int (*version)(int*) = nullptr;
@@ -23,6 +25,8 @@ struct Nccl {
   int (*group_end)() = nullptr;
   int (*send)(const void*, std::size_t, int, int, Communicator, cudaStream_t) = nullptr;
   int (*receive)(void*, std::size_t, int, int, Communicator, cudaStream_t) = nullptr;
+  Reduction all_reduce = nullptr, reduce_scatter = nullptr;
+  int (*all_gather)(const void*, void*, std::size_t, int, Communicator, cudaStream_t) = nullptr;
   bool ready = false;
 };
 
@@ -42,7 +46,10 @@ const Nccl& nccl() {
               find(library, "ncclCommDestroy", n.destroy) &&
               find(library, "ncclGroupStart", n.group_start) &&
               find(library, "ncclGroupEnd", n.group_end) && find(library, "ncclSend", n.send) &&
-              find(library, "ncclRecv", n.receive);
+              find(library, "ncclRecv", n.receive) &&
+              find(library, "ncclAllReduce", n.all_reduce) &&
+              find(library, "ncclReduceScatter", n.reduce_scatter) &&
+              find(library, "ncclAllGather", n.all_gather);
     return n;
   }();
   return functions;
@@ -84,6 +91,53 @@ void NcclGroup::transfer(const End& from, const End& to, std::int64_t bytes) {
   require_nccl(nccl().group_end(), "end a message");
   require_nccl(sent, "send");
   require_nccl(received, "receive");
+}
+
+namespace {
+
+/// Returns what NCCL says to the part of one member in a collective of `members`.
+int issue_share(CollectiveKind kind, const NcclGroup::Share& share, std::size_t numbers,
+                const std::vector<Communicator>& members, std::size_t member) {
+  Communicator own = members[member];
+  const std::size_t part = numbers / members.size();
+  switch (kind) {
+    case CollectiveKind::AllReduce:
+      return nccl().all_reduce(share.from, share.to, numbers, kBf16, kSum, own, share.stream);
+    case CollectiveKind::ReduceScatter:
+      return nccl().reduce_scatter(share.from, share.to, part, kBf16, kSum, own, share.stream);
+    case CollectiveKind::AllGather:
+      return nccl().all_gather(share.from, share.to, part, kBf16, own, share.stream);
+    default:
+      break;
+  }
+  CHECK(kind == CollectiveKind::AllToAll, "a collective that NCCL is asked for");
+  const std::size_t bytes = part * 2;
+  int status = 0;
+  for (std::size_t peer = 0; peer < members.size() && status == 0; ++peer) {
+    const auto* from = static_cast<const char*>(share.from) + peer * bytes;
+    auto* to = static_cast<char*>(share.to) + peer * bytes;
+    const int other = static_cast<int>(peer);
+    status = nccl().send(from, bytes, kBytes, other, own, share.stream);
+    if (status == 0) status = nccl().receive(to, bytes, kBytes, other, own, share.stream);
+  }
+  return status;
+}
+
+}  // namespace
+
+void NcclGroup::collective(CollectiveKind kind, const std::vector<Share>& shares,
+                           std::int64_t bytes) {
+  CHECK(shares.size() == communicators_.size(), "a share of every member");
+  const auto numbers = static_cast<std::size_t>(bytes / 2);
+  CHECK(numbers % shares.size() == 0, "numbers that divide among the members");
+  require_nccl(nccl().group_start(), "begin a collective");
+  int first = 0;
+  for (std::size_t member = 0; member < shares.size(); ++member) {
+    const int status = issue_share(kind, shares[member], numbers, communicators_, member);
+    if (first == 0) first = status;
+  }
+  require_nccl(nccl().group_end(), "end a collective");
+  require_nccl(first, "share in a collective");
 }
 
 }  // namespace interlock::cuda

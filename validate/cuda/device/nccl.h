@@ -1,4 +1,4 @@
-// NCCL: sends and receives between GPUs of this process. Opened at run time; nothing needs it.
+// NCCL: messages and collectives of the GPUs of this process. Opened at run time; nothing needs it.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "base/exchange.h"
 
 namespace interlock::cuda {
 
@@ -29,6 +31,16 @@ class NcclGroup {
   };
   /// Issues both halves of one message in one group call, so that their order cannot deadlock.
   void transfer(const End& from, const End& to, std::int64_t bytes);
+
+  /// Places that a member gives from and gets to, on a stream of its GPU.
+  struct Share {
+    const void* from = nullptr;
+    void* to = nullptr;
+    cudaStream_t stream = nullptr;
+  };
+  /// One collective of all members, in order, of numbers in bf16; `bytes` as in base/exchange.h.
+  /// REQUIRES: all-reduce, all-gather, reduce-scatter or all-to-all; bytes divide among them.
+  void collective(CollectiveKind kind, const std::vector<Share>& shares, std::int64_t bytes);
 
  private:
   std::vector<void*> communicators_;

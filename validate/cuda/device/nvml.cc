@@ -12,7 +12,7 @@ namespace {
 
 // As NVML's reference gives them: nvmlReturn_t 0 is success, nvmlClockType_t 1 the
 // multiprocessors, 2 the memory.
-constexpr unsigned kSmClock = 1, kMemoryClock = 2;
+constexpr unsigned kSmClock = 1, kMemoryClock = 2, kDie = 0;
 using Handle = void*;
 
 struct Nvml {
@@ -22,6 +22,8 @@ struct Nvml {
   int (*clock)(Handle, unsigned, unsigned*) = nullptr;
   int (*most_clock)(Handle, unsigned, unsigned*) = nullptr;
   int (*power)(Handle, unsigned*) = nullptr;  // mW
+  int (*temperature)(Handle, unsigned, unsigned*) = nullptr;
+  int (*reasons)(Handle, unsigned long long*) = nullptr;
   bool ready = false;
 };
 
@@ -40,7 +42,12 @@ const Nvml& nvml() {
               find(library, "nvmlDeviceGetHandleByPciBusId_v2", n.handle_by_bus) &&
               find(library, "nvmlDeviceGetClockInfo", n.clock) &&
               find(library, "nvmlDeviceGetMaxClockInfo", n.most_clock) &&
-              find(library, "nvmlDeviceGetPowerUsage", n.power) && n.init() == 0;
+              find(library, "nvmlDeviceGetPowerUsage", n.power) &&
+              find(library, "nvmlDeviceGetTemperature", n.temperature) &&
+              // The name since driver 535, and the one before.
+              (find(library, "nvmlDeviceGetCurrentClocksEventReasons", n.reasons) ||
+               find(library, "nvmlDeviceGetCurrentClocksThrottleReasons", n.reasons)) &&
+              n.init() == 0;
     return n;
   }();
   return functions;
@@ -64,6 +71,21 @@ void read_clocks(CudaDevice& device) {
     device.memory_clock = static_cast<int>(value);
   }
   if (nvml().power(handle, &value) == 0) device.power = value / 1000.0;
+}
+
+bool read_clocks(const std::string& bus, ClockReading& reading) {
+  Handle handle = nullptr;
+  if (!nvml().ready || nvml().handle_by_bus(bus.c_str(), &handle) != 0) return false;
+  unsigned value = 0;
+  unsigned long long reasons = 0;
+  if (nvml().clock(handle, kSmClock, &value) == 0) reading.sm_clock = static_cast<int>(value);
+  if (nvml().clock(handle, kMemoryClock, &value) == 0) {
+    reading.memory_clock = static_cast<int>(value);
+  }
+  if (nvml().power(handle, &value) == 0) reading.power = value / 1000.0;
+  if (nvml().temperature(handle, kDie, &value) == 0) reading.temperature = static_cast<int>(value);
+  if (nvml().reasons(handle, &reasons) == 0) reading.reasons = reasons;
+  return true;
 }
 
 }  // namespace interlock::cuda

@@ -14,4 +14,8 @@ std::string nvml_version();
 /// Fills clocks and power of `device` (found by its bus), as far as NVML knows them.
 void read_clocks(CudaDevice& device);
 
+/// Fills everything of `reading` but its time and GPU, as far as NVML tells it of the GPU at `bus`.
+/// Returns false if it does not know the GPU. Any thread may ask.
+bool read_clocks(const std::string& bus, ClockReading& reading);
+
 }  // namespace interlock::cuda

@@ -64,11 +64,12 @@ Value algorithm_value(const cublasLtMatmulAlgo_t& algorithm,
   return status == CUBLAS_STATUS_SUCCESS ? value : Value{};  // older libraries know fewer
 }
 
-CudaProduct record_of(const ProductShape& shape, const cublasLtMatmulHeuristicResult_t& chosen) {
+ExecutedProduct record_of(const ProductShape& shape,
+                          const cublasLtMatmulHeuristicResult_t& chosen) {
   const cublasLtMatmulAlgo_t& algo = chosen.algo;
-  CudaProduct one = {.shape = describe(shape),
-                     .waves = chosen.wavesCount,
-                     .workspace = static_cast<std::int64_t>(chosen.workspaceSize)};
+  ExecutedProduct one = {.shape = describe(shape),
+                         .waves = chosen.wavesCount,
+                         .workspace = static_cast<std::int64_t>(chosen.workspaceSize)};
   one.algorithm = algorithm_value<std::int32_t>(algo, CUBLASLT_ALGO_CONFIG_ID);
   one.tile = algorithm_value<std::int32_t>(algo, CUBLASLT_ALGO_CONFIG_TILE_ID);
   one.stages = algorithm_value<std::int32_t>(algo, CUBLASLT_ALGO_CONFIG_STAGES_ID);
@@ -223,8 +224,8 @@ void Products::run_planned(const Stream& stream, const ProductShape& shape,
   last_ = &plan;
 }
 
-std::vector<CudaProduct> Products::record() const {
-  std::vector<CudaProduct> products;
+std::vector<ExecutedProduct> Products::record() const {
+  std::vector<ExecutedProduct> products;
   for (const auto& [shape, plan] : plans_) {
     if (!plan->found) continue;
     products.push_back(record_of(shape, plan->chosen));
@@ -235,7 +236,7 @@ std::vector<CudaProduct> Products::record() const {
 
 std::string Products::last_algorithm() const {
   if (last_ == nullptr) return "";
-  const CudaProduct one = record_of({}, last_->chosen);
+  const ExecutedProduct one = record_of({}, last_->chosen);
   const auto part = [](const char* name, int value) {
     return std::string(" ") + name + " " + std::to_string(value);
   };

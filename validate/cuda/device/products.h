@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "reports/result/execution_record.h"
 #include "validate/cuda/kernels/kernels.h"
-#include "validate/executors/cuda_executor.h"
 
 namespace interlock::cuda {
 
@@ -66,7 +66,7 @@ class Products {
 
   /// Tensors may lie anywhere: the shape's alignment is found out.
   void run(const Stream& stream, ProductShape shape, const ProductOperands& operands);
-  std::vector<CudaProduct> record() const;
+  std::vector<ExecutedProduct> record() const;
   /// Returns the algorithm that ran last, as the library calls it: "cublasLt 66 tile 18 ...";
   /// empty: nothing has run.
   std::string last_algorithm() const;

@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "validate/cuda/kernels/cuda_call.h"
@@ -20,6 +23,27 @@ bool makes_loss(const Job& job, int stage) {
   const auto last = static_cast<std::size_t>(job.first_module[s + 1] - 1);
   return job.roles[s].head ||
          job.network.modules[last].layers.back().kind == LayerKind::CrossEntropy;
+}
+
+/// Returns the first values of a parameter, drawn by all processors: a large model has some hundred
+/// million of them, each a function of its place alone.
+std::vector<float> first_values(const TrainedParameter& p, std::uint64_t seed) {
+  constexpr std::size_t kPiece = 1 << 16;  // a thread is not worth less
+  std::vector<float> values(static_cast<std::size_t>(p.parameter.size()));
+  const std::size_t most = std::max(1U, std::thread::hardware_concurrency());
+  const std::size_t threads = std::min(most, values.size() / kPiece + 1);
+  const auto draw = [&](std::size_t thread) {
+    const std::size_t end = (thread + 1) * values.size() / threads;
+    for (std::size_t i = thread * values.size() / threads; i < end; ++i) {
+      values[i] = static_cast<float>(
+          first_value(p.parameter, seed, p.number, static_cast<std::int64_t>(i)));
+    }
+  };
+  std::vector<std::jthread> others;
+  for (std::size_t thread = 1; thread < threads; ++thread) others.emplace_back(draw, thread);
+  draw(0);
+  others.clear();  // waits for them
+  return values;
 }
 
 }  // namespace
@@ -86,11 +110,7 @@ void GpuDevice::note_loss(int micro_batch, bool replay) {
 
 /// Sets the first values of a parameter: masters are exact, weights rounded.
 void GpuDevice::begin(const TrainedParameter& p) {
-  std::vector<float> values(static_cast<std::size_t>(p.parameter.size()));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = static_cast<float>(
-        first_value(p.parameter, job_.seed, p.number, static_cast<std::int64_t>(i)));
-  }
+  const std::vector<float> values = first_values(p, job_.seed);
   const auto send = [&](char* to, const auto& numbers) {
     require(cudaMemcpyAsync(to, numbers.data(), numbers.size() * sizeof(numbers[0]),
                             cudaMemcpyHostToDevice, stream().handle),

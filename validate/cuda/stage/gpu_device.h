@@ -22,6 +22,8 @@ class GpuDevice final : public StageDevice {
   /// Returns the losses that kernels make, by micro-batch, in memory of the host; null if the stage
   /// makes none.
   const float* losses() const { return losses_; }
+  /// Returns the bytes of the GPU that the inputs of its stage take.
+  std::int64_t input_bytes() const { return inputs_.bytes(); }
   /// Returns the micro-batch whose loss the op under way made, once; -1 if it made none.
   int take_noted_loss() { return std::exchange(noted_loss_, -1); }
 

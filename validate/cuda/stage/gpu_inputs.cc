@@ -28,9 +28,14 @@ void check_range(const std::vector<std::int32_t>& numbers, int end) {
 }
 
 template <class Number>
+std::int64_t size_of(const std::vector<Number>& numbers) {
+  return static_cast<std::int64_t>(numbers.size() * sizeof(Number));
+}
+
+template <class Number>
 Number* send(const std::vector<Number>& numbers, const char* what, std::vector<void*>& blocks) {
   if (numbers.empty()) return nullptr;
-  const std::size_t bytes = numbers.size() * sizeof(Number);
+  const auto bytes = static_cast<std::size_t>(size_of(numbers));
   void* block =
       allocate(static_cast<std::int64_t>(bytes), std::string(what) + " of all micro-batches");
   blocks.push_back(block);
@@ -71,6 +76,7 @@ GpuInputs::GpuInputs(const Job& job, bool first, bool loss)
   const std::int32_t* at_order = send(order, "the order of tokens", blocks_);
   const std::int32_t* at_targets = send(targets, "the targets", blocks_);
   const float* at_features = send(features, "the features", blocks_);
+  bytes_ = size_of(tokens) + size_of(order) + size_of(targets) + size_of(features);
   for (std::size_t i = 0; i < batches_.size(); ++i) {
     GpuBatch& batch = batches_[i];
     if (at_tokens != nullptr) batch.tokens = at_tokens + i * rows;

@@ -20,10 +20,13 @@ class GpuInputs {
   GpuInputs& operator=(const GpuInputs&) = delete;
 
   const std::vector<GpuBatch>& batches() const { return batches_; }
+  /// Returns the bytes of the GPU that they take.
+  std::int64_t bytes() const { return bytes_; }
 
  private:
   std::vector<GpuBatch> batches_;
   std::vector<void*> blocks_;
+  std::int64_t bytes_ = 0;
 };
 
 /// Returns the micro-batches of a whole run.

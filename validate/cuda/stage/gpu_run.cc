@@ -5,13 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <tuple>
 #include <utility>
 
 #include "base/error.h"
 #include "validate/cuda/device/captured_graph.h"
 #include "validate/cuda/device/links.h"
+#include "validate/cuda/device/op_range.h"
 #include "validate/cuda/kernels/cuda_call.h"
+#include "validate/cuda/stage/run_record.h"
 #include "validate/executors/issued_memory.h"
 
 namespace interlock::cuda {
@@ -80,11 +81,12 @@ void GpuRun::run() {
   const CurrentDevice current(times_.gpu.front());
   wait_for_all();
   if (capturing_) return launch_graph();
-  const Clock::time_point begin = Clock::now();
+  begin_ = Clock::now();
   begin_together();
   issue_all();
+  issue_ = since(begin_) - waited_;
   wait_for_all();
-  wall_ = since(begin);
+  wall_ = since(begin_);
 }
 
 void GpuRun::launch_graph() {
@@ -93,10 +95,11 @@ void GpuRun::launch_graph() {
     issue_all();
     end_together();
   });
-  const Clock::time_point begin = Clock::now();
+  begin_ = Clock::now();
   graph.launch();
+  issue_ = since(begin_);
   require(cudaStreamSynchronize(compute_of(0)), "run a graph");
-  wall_ = since(begin);
+  wall_ = since(begin_);
 }
 
 void GpuRun::issue_all() {
@@ -139,6 +142,11 @@ void GpuRun::compute(int rank, const Instruction& instruction) {
   GpuDevice& device = *devices_[static_cast<std::size_t>(info.stage)];
   MarkedOp op = {.rank = rank, .op = instruction.index, .micro_batch = instruction.micro_batch};
   op.message = std::exchange(state.message, -1);
+  const OpRange range(info, instruction.micro_batch);
+  if (hold_) {
+    wait_for_all();
+    hold_->close(compute_of(rank));
+  }
   state.last = events_.make();
   device.begin_use({compute_of(rank), state.last});
   if (options_.times) op.start = events_.mark(compute_of(rank), capturing_);
@@ -146,7 +154,12 @@ void GpuRun::compute(int rank, const Instruction& instruction) {
   require(cudaEventRecord(state.last, compute_of(rank)), "record the end of an op");
   if (options_.times) {
     op.end = state.last_mark = events_.mark(compute_of(rank), capturing_);
+    if (!capturing_ && !hold_) op.issued = since(begin_);
     times_.ops.push_back(op);
+  }
+  if (hold_) {
+    hold_->open();
+    wait_for_all();
   }
   if (const int made = device.take_noted_loss(); made >= 0) {
     note_loss({info.stage, made, state.last});
@@ -161,7 +174,9 @@ void GpuRun::note_loss(const PendingLoss& loss) {
   while (pending_.size() > most_pending_) {
     const PendingLoss oldest = pending_.front();
     pending_.pop_front();
+    const Clock::time_point begin = Clock::now();
     require(cudaEventSynchronize(oldest.behind), "run");
+    waited_ += since(begin);
     check_loss(oldest.stage, oldest.micro_batch);
   }
 }
@@ -365,6 +380,7 @@ GpuRun::GpuRun(const Job& job, const CudaOptions& options, Rig& rig, bool captur
       channels_(job.program.channels.size()),
       ranks_(job.program.ranks.size()) {
   if (capturing) job_.dump_step = -1;  // which waits for a stream
+  if (options.alone) hold_.emplace();
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     const Member& member = rig.group.members()[r];
     const CurrentDevice current(member.gpu);
@@ -385,6 +401,17 @@ GpuRun::GpuRun(const Job& job, const CudaOptions& options, Rig& rig, bool captur
     if (!own.empty()) place_parameters(own, rank);
   }
   wait_for_all();
+}
+
+std::int64_t GpuRun::input_bytes(int gpu) const {
+  std::int64_t bytes = 0;
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    if (times_.gpu[r] != gpu) continue;
+    for (const int stage : job_.program.ranks[r].stages) {
+      bytes += devices_[static_cast<std::size_t>(stage)]->input_bytes();
+    }
+  }
+  return bytes;
 }
 
 GpuRun::~GpuRun() {
@@ -421,32 +448,6 @@ void check(const Job& job) {
   }
 }
 
-/// Returns the products of all devices; those that ran alike are counted together.
-std::vector<CudaProduct> products_of(const Rig& rig) {
-  std::vector<CudaProduct> all;
-  const auto key = [](const CudaProduct& p) {
-    return std::tie(p.shape, p.algorithm, p.tile, p.stages, p.split_k, p.cluster);
-  };
-  for (const auto& products : rig.products) {
-    for (const CudaProduct& one : products->record()) {
-      const auto known = std::find_if(all.begin(), all.end(),
-                                      [&](const CudaProduct& p) { return key(p) == key(one); });
-      if (known == all.end()) {
-        all.push_back(one);
-      } else {
-        known->calls += one.calls;
-      }
-    }
-  }
-  return all;
-}
-
-std::int64_t workspace_of(const Rig& rig) {
-  std::int64_t most = 0;
-  for (const auto& scratch : rig.scratch) most = std::max(most, scratch->bytes());
-  return most + Products::kWorkspace;
-}
-
 /// Delivers the trace, with the memory that the program gives its ops and messages.
 void deliver(const Program& program, const GpuRun& gpu_run, const TraceSink& sink, CudaRun& run) {
   TraceLog log = gpu_run.times().log();
@@ -458,6 +459,24 @@ void deliver(const Program& program, const GpuRun& gpu_run, const TraceSink& sin
   deliver_in_order(log, sink);
 }
 
+/// Returns how long the run takes without events around its ops, if that is asked for. What it
+/// learns is forgotten.
+std::optional<Seconds> untraced_wall(const Job& job, const CudaOptions& options, Rig& rig) {
+  if (!options.untraced) return std::nullopt;
+  CudaOptions bare = options;
+  bare.times = false;
+  Job silent = job;
+  silent.dump_step = -1;  // which waits for a stream
+  auto gpu_run = std::make_unique<GpuRun>(silent, bare, rig, false);
+  gpu_run->run();
+  if (options.graph && !gpu_run->stopped()) {
+    gpu_run.reset();
+    gpu_run = std::make_unique<GpuRun>(silent, bare, rig, true);
+    gpu_run->run();
+  }
+  return gpu_run->wall();
+}
+
 }  // namespace
 
 void run_job(const Job& job, const CudaOptions& options, const TraceSink& sink, CudaRun& run) {
@@ -466,11 +485,17 @@ void run_job(const Job& job, const CudaOptions& options, const TraceSink& sink, 
   if (options.graph && !rig.group.one_gpu()) {
     throw Error("a run on several GPUs is no single graph; leave the graph out, or use partitions");
   }
+  if (options.graph && options.alone) {
+    throw Error("ops of a graph do not run one after the other; leave one of the two out");
+  }
+  const std::optional<Seconds> untraced = untraced_wall(job, options, rig);
   auto gpu_run = std::make_unique<GpuRun>(job, options, rig, false);
+  ClockSampler clocks(sampled_gpus(rig));
   gpu_run->run();
   run.outcome = gpu_run->outcome();
-  run.notes = rig.group.notes();
-  if (options.graph && !gpu_run->stopped()) {
+  const bool graph = options.graph && !gpu_run->stopped();
+  std::string same;
+  if (graph) {
     // Keeps the results of the first run; its memory is freed before the second run takes it.
     const Outcome before = std::move(run.outcome);
     gpu_run.reset();
@@ -478,20 +503,16 @@ void run_job(const Job& job, const CudaOptions& options, const TraceSink& sink, 
     gpu_run->run();
     run.outcome = gpu_run->outcome();
     run.outcome.dump = before.dump;
-    run.notes.push_back(before.losses == run.outcome.losses
-                            ? "the whole run as one graph, with the losses of the run before it"
-                            : "the whole run as one graph, whose losses differ from those before");
-  } else {
-    run.notes.emplace_back("issued kernel by kernel");
+    same = before.losses == run.outcome.losses
+               ? "the graph's losses are those of the run before it"
+               : "the graph's losses differ from those of the run before it";
   }
-  run.notes.push_back(std::string("links: ") +
-                      (rig.nccl ? "NCCL" : name_of_link(options.link, options.graph)));
-  if (options.link == CudaLink::Paced && rig.group.link_sms() == 0) {
-    run.notes.emplace_back("paced copies have no multiprocessors of their own");
-  }
-  run.products = products_of(rig);
-  run.workspace = workspace_of(rig);
-  run.wall = gpu_run->wall();
+  std::vector<ClockReading> readings = clocks.finish();
+  run.record = record_of(rig, *gpu_run, options);
+  run.record.clocks = std::move(readings);
+  run.record.graph = graph;
+  run.record.untraced = untraced;
+  if (graph) run.record.notes.push_back(same);
   run.stopped = gpu_run->stopped();
   deliver(job.program, *gpu_run, sink, run);
 }

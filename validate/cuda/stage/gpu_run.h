@@ -7,6 +7,7 @@
 // former, when every product has its algorithm, every kernel is loaded and scratch has its size.
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -15,6 +16,7 @@
 
 #include "sim/program/issue_order.h"
 #include "validate/cuda/device/device_group.h"
+#include "validate/cuda/device/hold.h"
 #include "validate/cuda/device/nccl.h"
 #include "validate/cuda/stage/gpu_device.h"
 #include "validate/cuda/stage/run_times.h"
@@ -52,6 +54,10 @@ class GpuRun {
   const std::vector<Issue>& issued() const { return issued_; }
   bool stopped() const { return stopped_; }
   Seconds wall() const { return wall_; }
+  /// Returns how long the host issued work, waits for the device left out.
+  Seconds issue_time() const { return issue_; }
+  /// Returns the bytes of `gpu` that the inputs of its stages take.
+  std::int64_t input_bytes(int gpu) const;
 
  private:
   struct Mail {
@@ -115,7 +121,9 @@ class GpuRun {
   std::vector<Channeled> channels_;
   std::vector<RankState> ranks_;
   std::map<std::pair<int, int>, std::vector<cudaEvent_t>> recorded_;  // by event and generation
-  Seconds wall_;
+  std::chrono::steady_clock::time_point begin_;
+  Seconds wall_, issue_, waited_;  // of the host; waited: while it issued
+  std::optional<Hold> hold_;       // of ops that run alone
 };
 
 /// Runs a job, see run_cuda(). REQUIRES: there is a GPU.

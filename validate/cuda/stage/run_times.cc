@@ -30,14 +30,23 @@ cudaEvent_t Events::mark(cudaStream_t stream, bool capturing) {
   return event;
 }
 
+Seconds RunTimes::time_of(int rank, cudaEvent_t event) const {
+  float milliseconds = 0;
+  require(cudaEventElapsedTime(&milliseconds, begin.at(gpu[static_cast<std::size_t>(rank)]), event),
+          "read a time");
+  return Seconds(milliseconds / 1e3);
+}
+
+HostLateness RunTimes::lateness() const {
+  std::vector<IssuedSpan> spans;
+  spans.reserve(ops.size());
+  for (const MarkedOp& op : ops) {
+    spans.push_back({time_of(op.rank, op.start), time_of(op.rank, op.end), op.issued});
+  }
+  return lateness_of(spans);
+}
+
 TraceLog RunTimes::log() const {
-  const auto time_of = [&](int rank, cudaEvent_t event) {
-    float milliseconds = 0;
-    require(
-        cudaEventElapsedTime(&milliseconds, begin.at(gpu[static_cast<std::size_t>(rank)]), event),
-        "read a time");
-    return Seconds(milliseconds / 1e3);
-  };
   std::vector<Transfer> messages;
   for (const MarkedTransfer& t : transfers) {
     Transfer message = {.channel = t.channel, .micro_batch = t.micro_batch};

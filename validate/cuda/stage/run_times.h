@@ -10,6 +10,7 @@
 #include <map>
 #include <vector>
 
+#include "reports/result/execution_record.h"
 #include "sim/program/trace.h"
 
 namespace interlock::cuda {
@@ -36,6 +37,7 @@ struct MarkedOp {
   int rank = 0, op = 0, micro_batch = 0;
   cudaEvent_t start = nullptr, end = nullptr;
   int message = -1;  // the last transfer that came before it and after the op before, if any did
+  Seconds issued;    // after the start of the run, when the host had issued all of it
 };
 
 struct MarkedTransfer {
@@ -51,6 +53,11 @@ struct RunTimes {
 
   /// Returns spans and transfers, each in order of start.
   TraceLog log() const;
+  /// Returns how late the host was; nothing is late where it `issued` before the run.
+  HostLateness lateness() const;
+
+ private:
+  Seconds time_of(int rank, cudaEvent_t event) const;
 };
 
 }  // namespace interlock::cuda
