@@ -99,15 +99,13 @@ struct ImportOptions {
   std::vector<std::string> traces;  // or the one file
   std::string out, json;
   bool quiet = false;
-  std::string cluster;              // of scenarios
-  int devices = 0, vocab_size = 0;  // of scenarios; 0: as the file says
-  int sequence_length = 0;          // of scenarios; 0: as the file or the model says
-  int micro_batch_size = 0;         // deepspeed; 0: as the file says
-  std::string model;                // of scenarios; empty: as the file says
-  std::string framework;            // of scenarios; empty: as the file says; "none": none
-  bool cells = false;               // pipedream
-  int batch = 0, blocks = 0;        // chimera
-  std::string output;               // chimera
+  std::string cluster;                                   // of scenarios
+  int devices = 0, vocab_size = 0, sequence_length = 0;  // of scenarios; 0: as file or model says
+  int micro_batch_size = 0;                              // deepspeed; 0: as the file says
+  std::string model, framework;  // of scenarios; empty: as the file says; "none": none
+  bool cells = false;            // pipedream
+  int batch = 0, blocks = 0;     // chimera
+  std::string output;            // chimera
 };
 
 /// Options of export.

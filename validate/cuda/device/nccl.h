@@ -38,7 +38,7 @@ class NcclGroup {
     void* to = nullptr;
     cudaStream_t stream = nullptr;
   };
-  /// One collective of all members, in order, of numbers in bf16; `bytes` as in base/exchange.h.
+  /// Starts one collective of all members, in order, of bf16; `bytes` as in base/exchange.h.
   /// REQUIRES: all-reduce, all-gather, reduce-scatter or all-to-all; bytes divide among them.
   void collective(CollectiveKind kind, const std::vector<Share>& shares, std::int64_t bytes);
 
