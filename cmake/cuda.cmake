@@ -1,10 +1,20 @@
-# Whether the CUDA module is built. INTERLOCK_CUDA: AUTO builds it if there is a toolkit, ON insists on one, OFF leaves it out.
-# Sets INTERLOCK_HAS_CUDA. The program itself never needs CUDA: it opens the module when it is asked for a GPU.
+# Whether the CUDA module is built. INTERLOCK_CUDA: AUTO builds it if there is a toolkit, ON insists on one, OFF leaves it out,
+# EMULATED builds it for the emulated GPU alone, by the C++ compiler and so with its sanitizers.
+# Sets INTERLOCK_HAS_CUDA and INTERLOCK_EMULATES_CUDA. The program itself never needs CUDA: it opens the module when it is asked for a GPU.
 
-set(INTERLOCK_CUDA AUTO CACHE STRING "Build the CUDA module: AUTO, ON or OFF")
-set_property(CACHE INTERLOCK_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(INTERLOCK_CUDA AUTO CACHE STRING "Build the CUDA module: AUTO, ON, OFF or EMULATED")
+set_property(CACHE INTERLOCK_CUDA PROPERTY STRINGS AUTO ON OFF EMULATED)
 set(INTERLOCK_HAS_CUDA OFF)
-if(INTERLOCK_CUDA)
+set(INTERLOCK_EMULATES_CUDA OFF)
+if(INTERLOCK_CUDA STREQUAL "EMULATED")
+  find_package(CUDAToolkit 12.5 QUIET)
+  if(CUDAToolkit_FOUND)
+    set(INTERLOCK_EMULATES_CUDA ON)
+    message(STATUS "CUDA module: built for the emulated GPU alone, with headers of toolkit ${CUDAToolkit_VERSION}")
+  else()
+    message(STATUS "CUDA module: not built, as there are no headers of a CUDA toolkit of 12.5 or later")
+  endif()
+elseif(INTERLOCK_CUDA)
   include(CheckLanguage)
   if(NOT CMAKE_CUDA_COMPILER)
     unset(CMAKE_CUDA_COMPILER CACHE)  # it may have been installed since
@@ -20,6 +30,7 @@ if(INTERLOCK_CUDA)
   endif()
   if(TARGET CUDA::cudart_static AND TARGET CUDA::cublasLt)
     set(INTERLOCK_HAS_CUDA ON)
+    set(INTERLOCK_EMULATES_CUDA ON)
     # CMake 3.25 knows no C++20 for nvcc.
     set(CMAKE_CUDA_STANDARD 17)
     set(CMAKE_CUDA_STANDARD_REQUIRED ON)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes the committed corpus anew: tests/fuzz/minimise.sh [READER...]; by default of all readers. Of what run.sh grew, the
-# real files of the tree and the corpus as it is, those texts stay that reach code which no smaller one reaches. Texts
+# real files of the tree and the corpus as it is, few and small texts stay that together reach all code that any of them reaches. Texts
 # whose names begin with "kept-" stay whatever they reach: findings that were repaired.
 set -euo pipefail
 root=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/../.." && pwd -P)
@@ -12,7 +12,8 @@ for reader in "${readers[@]}"; do
   corpus=tests/fuzz/corpus/$reader small=build-fuzz/small/$reader
   rm -rf -- "$small" && mkdir -p "$small" "build-fuzz/grown/$reader"
   mapfile -t folders < <(folders_of "$reader")
-  INTERLOCK_FUZZ=$reader nice "$program" -merge=1 -max_len="$longest_text" -rss_limit_mb=3000 \
+  INTERLOCK_FUZZ=$reader "$program" -set_cover_merge=1 -use_counters=0 -max_len="$longest_text" \
+    -rss_limit_mb=3000 \
     "$small" "$corpus" "build-fuzz/grown/$reader" "${folders[@]}" >"build-fuzz/small/$reader.log" 2>&1
   find "$corpus" -type f ! -name 'kept-*' -delete
   for text in "$small"/*; do cp -- "$text" "$corpus/$(basename -- "$text" | cut -c 1-16)"; done

@@ -52,10 +52,15 @@ bool waited = false;  // any thread of this grid, for another
   std::abort();
 }
 
-/// Goes to where `to` was set: never in the function that sets it, which the compiler forbids.
-[[noreturn, gnu::noinline]] void go_to(Jump& to) { __builtin_longjmp(to, 1); }
+// The address sanitizer knows one stack of a thread, and would take a jump for the end of all that
+// is on it: so it does not see the functions that jump.
 
-[[gnu::noinline]] void leave(State state) {
+/// Goes to where `to` was set: never in the function that sets it, which the compiler forbids.
+[[noreturn, gnu::noinline, gnu::no_sanitize_address]] void go_to(Jump& to) {
+  __builtin_longjmp(to, 1);
+}
+
+[[gnu::noinline, gnu::no_sanitize_address]] void leave(State state) {
   own->state = state;
   if (__builtin_setjmp(own->here) == 0) go_to(scheduler);
 }
@@ -68,7 +73,7 @@ void live() {
   }
 }
 
-[[noreturn, gnu::noinline]] void begin_fiber(std::size_t thread) {
+[[noreturn, gnu::noinline, gnu::no_sanitize_address]] void begin_fiber(std::size_t thread) {
   fibers[thread].begun = true;
   stacks[thread] = std::make_unique_for_overwrite<char[]>(kStack);
   ucontext_t context;
@@ -81,7 +86,7 @@ void live() {
   give_up("no fiber can be made");
 }
 
-[[gnu::noinline]] void enter(std::size_t thread) {
+[[gnu::noinline, gnu::no_sanitize_address]] void enter(std::size_t thread) {
   own = &fibers[thread];
   if (__builtin_setjmp(scheduler) != 0) return;
   if (own->begun) go_to(own->here);
