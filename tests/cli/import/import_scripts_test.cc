@@ -75,7 +75,7 @@ TEST_CASE("where a test is not known, all branches are read") {
 }
 
 TEST_CASE("sums and products of variables are worked out") {
-  const JsonValue s = imported(R"(NUM_LAYERS=16
+  const JsonValue s = imported(R"sh(NUM_LAYERS=16
 MOE_LAYERS=$(($NUM_LAYERS-1))
 MICRO_BATCH=1
 GPN=8
@@ -85,7 +85,8 @@ MOE_ARGS=(
     --moe-layer-freq "([0]+[1]*$MOE_LAYERS)"
     --moe-ffn-hidden-size 1408
 )
-torchrun pretrain_gpt.py --global-batch-size $GLOBAL_BATCH )" + kSizes + "\n");
+torchrun pretrain_gpt.py --global-batch-size $GLOBAL_BATCH )sh" +
+                               kSizes + "\n");
   CHECK(s.find("training")->find("global_batch_size")->number == 32);
   CHECK(s.find("model")->find("dense_layers")->number == 1);
 }
