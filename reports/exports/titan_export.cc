@@ -62,11 +62,17 @@ std::string titan_pipeline(ExportedPlan& e) {
       chunks > 1 && e.plan().schedule.kind->rounds && (said > 0 ? said : ranks) != theirs_round,
       "/training/schedule/round",
       "takes rounds of " + std::to_string(theirs_round) + " micro-batches here");
+  // Said by the layers of a stage, if these make as many stages; two stages a rank go without.
   const int modules = static_cast<int>(e.shape().layers.size()) + 2;
+  const int each = (modules + stages - 1) / stages;
+  const bool says = (modules + each - 1) / each == stages;
+  const bool usual = chunks == (ours == "1f1b" || ours == "gpipe" ? 1 : 2);
+  e.refuse_if(!says && !usual, "/parallel/stages",
+              "counts layers of a stage, of which none make " + std::to_string(stages) +
+                  " stages of " + std::to_string(modules) + " modules");
   return "pipeline_parallel_degree = " + std::to_string(ranks) +
-         "\npipeline_parallel_schedule = \"" + theirs +
-         "\"\npipeline_parallel_layers_per_stage = " +
-         std::to_string((modules + ranks * chunks - 1) / (ranks * chunks)) +
+         "\npipeline_parallel_schedule = \"" + theirs + "\"" +
+         (says ? "\npipeline_parallel_layers_per_stage = " + std::to_string(each) : "") +
          "\npipeline_parallel_microbatch_size = " + std::to_string(e.micro_batch_size()) + "\n";
 }
 

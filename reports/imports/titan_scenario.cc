@@ -174,8 +174,17 @@ void add_titan_schedule(Settings& s, const TitanDegrees& d, int layers, Json& sc
   const std::string ours = found->ours;
   const bool several = ours != "1f1b" && ours != "gpipe";
   int chunks = several ? 2 : 1;
-  // The embedding and the readout count as a layer each.
-  if (each && *each > 0) chunks = std::max((layers + 2 + *each - 1) / *each / d.pipeline, 1);
+  if (each && *each > 0) {
+    // The embedding and the readout count as a layer each.
+    const int stages = (layers + 2 + *each - 1) / *each;
+    chunks = std::max(stages / d.pipeline, 1);
+    if (stages % d.pipeline != 0) {
+      s.refuse("parallelism.pipeline_parallel_layers_per_stage",
+               "makes " + std::to_string(stages) + " stages of " + std::to_string(layers) +
+                   " layers and both ends; expected a multiple of the " +
+                   std::to_string(d.pipeline) + " pipeline ranks");
+    }
+  }
   scenario["training"]["schedule"] = ours;
   const bool loops = ours == "interleaved" || ours == "interleaved-zb" || ours == "breadth-first";
   if (loops) scenario["training"]["schedule"] = {{"kind", ours}, {"chunks", chunks}};

@@ -14,8 +14,11 @@ namespace {
 
 /// Searches more than init does, and finds nothing slower.
 void check_search(JsonValue document, const Starter& starter) {
-  apply_overrides(document, {R"(search={"micro_batch_size": [1, 4, 8],
-      "recompute": ["none"], "schedule": ["1f1b"], "chunks": [1], "overlap_weights": [false]})"});
+  const std::string sizes = "[1, " + std::to_string(starter.plan.micro_batch_size) + "]";
+  apply_overrides(document, {R"(search={"schedule": ["1f1b"], "recompute": [")" +
+                             starter.plan.recompute + R"("], "overlap_weights": [false],
+                             "micro_batch_size": )" +
+                             sizes + "}"});
   const SearchResult found = search_plans(document, 1);
   REQUIRE(!found.plans.empty());
   CHECK(found.plans.front().estimate.step_time <= starter.step_time.value() * (1 + 1e-9));
