@@ -11,7 +11,7 @@
 #include "models/model_file.h"
 #include "reports/result/value_json.h"
 #include "scenarios/contract/contract.h"
-#include "scenarios/load/read_framework.h"
+#include "scenarios/contract/read_framework.h"
 
 namespace interlock {
 namespace {
