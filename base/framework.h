@@ -65,6 +65,8 @@ struct Framework {
   BytesPerSecond message_copies;
   /// Share of the multiprocessors that each collective under way takes, where the device says none.
   double collective_sms = 0;
+
+  bool operator==(const Framework&) const = default;
 };
 
 }  // namespace interlock

@@ -52,10 +52,10 @@ class CommandLine {
               merged_);
     add_rank(add("rank", "print the best rows of a sweep", [this] { rank(ranked_); }), ranked_);
     add_explain(add("explain", "say where the time goes, and what one step better would bring",
-                    [this] { explain(explained_); }),
+                    [this] { exit_code_ = explain(explained_) ? kSuccess : kInterrupted; }),
                 explained_);
     add_search(add("search", "find the plans worth having: degrees, micro-batches, schedules",
-                   [this] { search(searched_); }),
+                   [this] { exit_code_ = search(searched_) ? kSuccess : kInterrupted; }),
                searched_);
     add_init(add("init", "write a scenario of a model, a machine and a number of devices",
                  [this] { init(begun_); }),

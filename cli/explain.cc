@@ -1,5 +1,8 @@
 // interlock explain: where the time of a step goes, and what one step better would bring.
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
+#include <utility>
+
 #include "cli/console/inputs.h"
 #include "cli/console/interrupt.h"
 #include "cli/console/outputs.h"
@@ -13,15 +16,21 @@ namespace interlock {
 namespace {
 
 Answers answer_aloud(const JsonValue& document, int processes, bool quiet) {
-  const EndOnInterrupt until_answered("interrupted: nothing was written");
+  std::optional<EndOnInterrupt> until_first(std::in_place, "interrupted: nothing was written");
+  std::optional<StopOnInterrupt> until_answered;
   Progress line("changes", 0, 0, !quiet);
-  return answer(document, processes,
-                [&](std::size_t done, std::size_t of) { line.reach(done, of); });
+  const auto told = [&](std::size_t done, std::size_t of) {
+    line.reach(done, of);
+    if (until_answered) return;
+    until_first.reset();
+    until_answered.emplace();
+  };
+  return answer(document, processes, told, [] { return StopOnInterrupt::asked().load(); });
 }
 
 }  // namespace
 
-void explain(const ExplainOptions& options) {
+bool explain(const ExplainOptions& options) {
   const CommandOptions& files = options.command;
   check_outputs(files);
   const JsonValue document = read_scenario_document(files.inputs.front(), files.overrides);
@@ -32,6 +41,8 @@ void explain(const ExplainOptions& options) {
     print(answers_text(answers, terminal_style(), options.all));
   }
   write_json(files.json, answers_json(answers), files.quiet);
+  if (answers.untried > 0) tell("interrupted: changes were not tried");
+  return answers.untried == 0;
 }
 
 }  // namespace interlock

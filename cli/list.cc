@@ -16,8 +16,8 @@
 #include "models/model_file.h"
 #include "reports/result/value_json.h"
 #include "scenarios/contract/json_schema.h"
+#include "scenarios/contract/read_framework.h"
 #include "scenarios/contract/reference_page.h"
-#include "scenarios/load/read_framework.h"
 #include "sim/plan/schedules/catalogue.h"
 
 namespace interlock {

@@ -1,6 +1,7 @@
 // interlock search: the plans worth having, and the best one as a scenario.
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
+#include <optional>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -25,6 +26,14 @@ JsonValue document_of(const CommandOptions& files) {
               ": /sweep: a search chooses plans itself; expected none: --set sweep=null");
 }
 
+/// Returns what `document` asks for; with --to among plans that the program can be told alone.
+SearchRequest request_for(const SearchOptions& options, const JsonValue& document) {
+  SearchRequest request = request_of(document);
+  if (options.to.empty()) return request;
+  request.check_use = [to = options.to](const Plan& plan) { exported(to, plan); };
+  return request;
+}
+
 /// Writes the best plan as a scenario, or for the program that was asked for.
 void write_best(const SearchOptions& options, const FoundPlan& best) {
   const bool quiet = options.command.quiet;
@@ -41,31 +50,52 @@ void write_best(const SearchOptions& options, const FoundPlan& best) {
   tell("wrote " + options.out);
 }
 
+/// Searches, with a line of progress. Returns nothing if an interrupt came before the best plan.
+std::optional<SearchResult> search_aloud(const SearchOptions& options) {
+  const JsonValue document = document_of(options.command);
+  const SearchRequest request = request_for(options, document);
+  const int processes = options.jobs > 0 ? options.jobs : usable_processors();
+  const StopOnInterrupt until_found;
+  Progress line("layouts and plans", 0, 0, !options.command.quiet);
+  try {
+    return search_plans(document, request, processes, [&](std::size_t done, std::size_t of) {
+      line.reach(done, of);
+      if (StopOnInterrupt::asked()) throw StopSearch{};
+    });
+  } catch (const StopSearch&) {
+    return std::nullopt;
+  }
+}
+
+[[noreturn]] void refuse_to_write(const SearchOptions& options, const SearchCounts& counts) {
+  if (counts.useless == 0) {
+    throw Error("--out " + options.out + ": no plan is within the limits, and nothing is written");
+  }
+  throw Error("--to " + options.to + ": no plan that it can be told is within the limits; of " +
+              std::to_string(counts.useless) + " others the first: " + counts.useless_because);
+}
+
 }  // namespace
 
-void search(const SearchOptions& options) {
+bool search(const SearchOptions& options) {
   const CommandOptions& files = options.command;
   check_outputs(files);
   if (!options.out.empty()) check_output("--out", options.out);
   if (!options.to.empty() && options.out.empty()) {
     throw Error("--to " + options.to + ": the plan goes to no file; expected --out FILE");
   }
-  const JsonValue document = document_of(files);
-  const int processes = options.jobs > 0 ? options.jobs : usable_processors();
-  SearchResult result;
-  {
-    const EndOnInterrupt until_found("interrupted: nothing was written");
-    Progress line("plans", 0, 0, !files.quiet);
-    result = search_plans(document, processes,
-                          [&](std::size_t done, std::size_t of) { line.reach(done, of); });
+  const std::optional<SearchResult> result = search_aloud(options);
+  if (!result) {
+    tell("interrupted: nothing was written");
+    return false;
   }
-  if (!files.quiet) tell_notes({result.scenario});
-  if (!files.quiet && files.json != "-") print(search_text(result, terminal_style()));
-  if (!options.out.empty() && result.plans.empty()) {
-    throw Error("--out " + options.out + ": no plan is within the limits, and nothing is written");
-  }
-  write_json(files.json, search_json(result), files.quiet);
-  if (!options.out.empty()) write_best(options, result.plans.front());
+  if (!files.quiet) tell_notes({result->scenario});
+  if (!files.quiet && files.json != "-") print(search_text(*result, terminal_style()));
+  if (!options.out.empty() && result->plans.empty()) refuse_to_write(options, result->counts);
+  write_json(files.json, search_json(*result), files.quiet);
+  if (!options.out.empty()) write_best(options, result->plans.front());
+  if (result->stopped) tell("interrupted: plans that are worth having may be missing");
+  return !result->stopped;
 }
 
 }  // namespace interlock

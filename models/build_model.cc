@@ -162,8 +162,9 @@ std::vector<std::string> read_notes(Section& reader) {
 /// Freezes the first modules of `graph`, of its slices, and of what it is for packed samples.
 void freeze_first(ModelGraph& graph, int modules) {
   if (modules == 0) return;
-  const int count = std::min(modules, static_cast<int>(graph.modules.size()));
-  for (int i = 0; i < count; ++i) freeze(graph.modules[static_cast<std::size_t>(i)]);
+  std::vector<Module>& all = graph.modules.edit();
+  const int count = std::min(modules, static_cast<int>(all.size()));
+  for (int i = 0; i < count; ++i) freeze(all[static_cast<std::size_t>(i)]);
   const auto frozen = [modules](auto& make) {
     if (!make) return;
     make = [whole = std::move(make), modules](const auto& argument) {
@@ -176,8 +177,8 @@ void freeze_first(ModelGraph& graph, int modules) {
   frozen(graph.packed);
 }
 
-ModelGraph build_found(const ModelObject& model, const BuildOptions& options,
-                       Diagnostics& diagnostics) {
+ModelGraph built_as_described(const ModelObject& model, const BuildOptions& options,
+                              Diagnostics& diagnostics) {
   std::vector<std::string> names;
   for (const ModelKind& kind : kModelKinds) names.push_back(kind.name());
   const auto kind = ObjectReader(model.node, diagnostics).require("kind", join_choices(names));
@@ -223,9 +224,17 @@ ContractType model_type() {
 
 ModelGraph build_model(const JsonNode& model, const BuildOptions& options,
                        Diagnostics& diagnostics) {
-  Diagnostics own;  // of this model only: it is built if there are none
+  Diagnostics own;
   const std::optional<ModelObject> found = find_model(model, own);
-  ModelGraph graph = found ? build_found(*found, options, own) : ModelGraph();
+  ModelGraph graph = found ? build_described(*found, options, own) : ModelGraph();
+  diagnostics.add_new(own);
+  return graph;
+}
+
+ModelGraph build_described(const ModelObject& model, const BuildOptions& options,
+                           Diagnostics& diagnostics) {
+  Diagnostics own;  // of this model only: it is built if there are none
+  ModelGraph graph = built_as_described(model, options, own);
   diagnostics.add_new(own);
   return own.empty() ? graph : ModelGraph();
 }

@@ -4,6 +4,7 @@
 
 #include "base/contract/contract_types.h"
 #include "models/layers/model_graph.h"
+#include "models/model_file.h"
 
 namespace interlock {
 
@@ -16,5 +17,8 @@ ContractType model_type();
 /// A diagnostic is added for each mistake; the graph is then empty.
 ModelGraph build_model(const JsonNode& model, const BuildOptions& options,
                        Diagnostics& diagnostics);
+/// Builds the graph of a model that was found, see find_model().
+ModelGraph build_described(const ModelObject& model, const BuildOptions& options,
+                           Diagnostics& diagnostics);
 
 }  // namespace interlock

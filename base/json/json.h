@@ -36,12 +36,14 @@ struct JsonValue {
 
   const JsonValue* find(std::string_view key) const;
   JsonValue* find(std::string_view key);
+  bool operator==(const JsonValue& other) const;  // and they were written at the same place
 };
 
 /// A key and its value. It is no std::pair because a pair may not hold a type that holds it.
 struct JsonMember {
   std::string first;
   JsonValue second;
+  bool operator==(const JsonMember&) const = default;
 };
 
 /// Tells whether there is a value and it is a string.
@@ -87,8 +89,9 @@ struct JsonNode {
   const JsonValue* value = nullptr;
   std::string path;  // JSON pointer, "" for the document
 
-  JsonNode child(std::string_view key) const;  // REQUIRES: the member exists
-  JsonNode item(std::size_t index) const;      // REQUIRES: the element exists
+  JsonNode child(std::string_view key) const;    // REQUIRES: the member exists
+  JsonNode item(std::size_t index) const;        // REQUIRES: the element exists
+  bool operator==(const JsonNode& other) const;  // equal values at the same path
 };
 
 /// Adds one diagnostic at `node`. REQUIRES: it has a value.

@@ -105,6 +105,12 @@ std::string written(double number) {
 
 }  // namespace
 
+bool JsonValue::operator==(const JsonValue& other) const = default;
+
+bool JsonNode::operator==(const JsonNode& other) const {
+  return path == other.path && *value == *other.value;
+}
+
 const JsonValue* JsonValue::find(std::string_view key) const {
   for (const auto& [name, member] : members) {
     if (name == key) return &member;

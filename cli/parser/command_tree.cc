@@ -10,7 +10,7 @@
 #include "models/layers/model_graph.h"
 #include "models/model_file.h"
 #include "scenarios/contract/contract.h"
-#include "scenarios/load/read_framework.h"
+#include "scenarios/contract/read_framework.h"
 
 namespace interlock {
 namespace {

@@ -15,9 +15,11 @@ void simulate(const CommandOptions& options);
 /// Runs the scenarios of several files into one table and one report; the JSON is an array.
 void compare(const CommandOptions& options);
 /// Says where the time of one scenario goes, and simulates what is one step better.
-void explain(const ExplainOptions& options);
+/// Returns false if an interrupt ended it.
+bool explain(const ExplainOptions& options);
 /// Finds the plans worth having by which one scenario may be trained, and writes the best one.
-void search(const SearchOptions& options);
+/// Returns false if an interrupt ended it.
+bool search(const SearchOptions& options);
 /// Says how many devices of which machine a training should have. Returns false if an interrupt
 /// left sizes out.
 bool plan_devices(const PlanOptions& options);

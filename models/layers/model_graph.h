@@ -30,6 +30,7 @@
 #include "models/layers/layer_parts.h"
 #include "models/layers/sample_documents.h"
 #include "models/layers/sharding.h"
+#include "models/layers/shared_list.h"
 
 namespace interlock {
 
@@ -88,7 +89,7 @@ struct TokenSlice {
 
 struct ModelGraph {
   std::string name;
-  std::vector<Module> modules;
+  SharedList<Module> modules;
   std::optional<double> samples_per_micro_batch;  // nothing where unknown (profiles)
   std::optional<double> tokens_per_sample;        // language models only
   int experts = 0;                                // of a layer that has some
@@ -115,8 +116,6 @@ enum class Recompute { None, Selective, Full, Alternate, Parts };
 /// Products of a layer that may have adapters, as Megatron-Bridge names them.
 enum class LinearName { Qkv, Projection, First, Second };
 inline constexpr int kLinearNames = 4;
-
-/// Returns the names, in their order.
 inline const std::vector<std::string>& linear_names() {
   static const std::vector<std::string> names = {"linear_qkv", "linear_proj", "linear_fc1",
                                                  "linear_fc2"};
@@ -129,6 +128,7 @@ struct Adapters {
   std::array<bool, kLinearNames> of = {true, true, true, true};
   bool fused = true;  // one for queries, keys and values together, and for gate and up
   bool has(LinearName name) const { return of[static_cast<std::size_t>(name)]; }
+  bool operator==(const Adapters&) const = default;
 };
 
 /// Everything outside the architecture that changes the work of one micro-batch.
@@ -144,6 +144,7 @@ struct BuildOptions {
   Framework framework;
   Sharding sharding;
   std::optional<JsonNode> head;  // the strategy's "head", which overrides the model's
+  bool operator==(const BuildOptions&) const = default;
 };
 
 }  // namespace interlock

@@ -49,6 +49,7 @@ struct Sharding {
 
   int image_parts() const { return image_rows * image_columns; }
   int tensor_of_experts() const { return expert_tensor.value_or(tensor); }
+  bool operator==(const Sharding&) const = default;
 };
 
 }  // namespace interlock

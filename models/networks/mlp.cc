@@ -102,7 +102,7 @@ ModelGraph build_mlp(const Mlp& shape, const BuildOptions& options) {
     graph.modules.push_back(std::move(layer));
   }
   graph.modules.push_back(readout_module(shape, options));
-  if (head.kind == HeadKind::LaterLayers) attach_later_layers(head, options, graph.modules);
+  if (head.kind == HeadKind::LaterLayers) attach_later_layers(head, options, graph.modules.edit());
   return graph;
 }
 

@@ -150,16 +150,16 @@ ModelGraph build_residual_mlp(const ResidualMlp& shape, const BuildOptions& opti
   for (int i = 0; i < shape.layers; ++i) {
     const auto layer = static_cast<std::size_t>(i) + 1;
     const BuildOptions own = options_of_layer(options, layer);
-    graph.modules.push_back(shape.reversible ? reversible_block(shape, z, own)
-                                             : block(shape, z, own));
-    graph.modules.back().name = "block" + std::to_string(i);
+    Module made = shape.reversible ? reversible_block(shape, z, own) : block(shape, z, own);
+    made.name = "block" + std::to_string(i);
+    graph.modules.push_back(std::move(made));
   }
   if (head.kind != HeadKind::LaterLayers) {
     const Head made = make_head(head, site_of(shape, z), options);
-    for (Module& module : graph.modules) module.head = made;
+    for (Module& module : graph.modules.edit()) module.head = made;
   }
   graph.modules.push_back(readout_module(shape, z, options));
-  if (head.kind == HeadKind::LaterLayers) attach_later_layers(head, options, graph.modules);
+  if (head.kind == HeadKind::LaterLayers) attach_later_layers(head, options, graph.modules.edit());
   return graph;
 }
 

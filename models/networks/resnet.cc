@@ -176,7 +176,7 @@ ModelGraph build_resnet(const ResNet& shape, const BuildOptions& options) {
     }
   }
   graph.modules.push_back(readout_module(shape, x, options));
-  if (head.kind == HeadKind::LaterLayers) attach_later_layers(head, options, graph.modules);
+  if (head.kind == HeadKind::LaterLayers) attach_later_layers(head, options, graph.modules.edit());
   return graph;
 }
 

@@ -155,8 +155,9 @@ ModelGraph build_sparse_mlp(const SparseMlp& shape, const BuildOptions& options)
   ModelGraph graph = {.samples_per_micro_batch = options.micro_batch_size};
   int before = shape.input_size;
   for (std::size_t i = 0; i < shape.layers.size(); ++i) {
-    graph.modules.push_back(layer_module(shape.layers[i], before, options_of_layer(options, i)));
-    graph.modules.back().name = "layer" + std::to_string(i);
+    Module layer = layer_module(shape.layers[i], before, options_of_layer(options, i));
+    layer.name = "layer" + std::to_string(i);
+    graph.modules.push_back(std::move(layer));
     before = shape.layers[i].size;
   }
   return graph;

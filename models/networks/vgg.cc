@@ -208,7 +208,7 @@ ModelGraph build_vgg(const Vgg& shape, const BuildOptions& options) {
       "fc1");
   graph.modules.push_back(
       readout_module({samples, shape.hidden_size, shape.classes, rounds}, options));
-  if (head.kind == HeadKind::LaterLayers) attach_later_layers(head, options, graph.modules);
+  if (head.kind == HeadKind::LaterLayers) attach_later_layers(head, options, graph.modules.edit());
   return graph;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "models/transformer/block.h"
@@ -49,11 +50,14 @@ BuildOptions without_head(const BuildOptions& options) {
 template <class Member>
 auto builder_with(const Transformer& shape, const BuildOptions& options,
                   Member ResidualStream::*member) {
-  return [shape, member, kept = without_head(options)](const auto& value) {
-    Transformer other = shape;
+  // Shared, as graphs are copied and few of the copies are ever cut.
+  return [made = std::make_shared<const Transformer>(shape),
+          kept = std::make_shared<const BuildOptions>(without_head(options)),
+          member](const auto& value) {
+    Transformer other = *made;
     other.stream.*member = value;
     for (BlockForm& form : other.forms) form.stream.*member = value;
-    return build_transformer(other, kept);
+    return build_transformer(other, *kept);
   };
 }
 
@@ -96,27 +100,28 @@ ModelGraph build_transformer(const Transformer& shape, const BuildOptions& optio
   if (shape.reads_source()) {
     *graph.tokens_per_sample += shape.encoder.front().stream.sequence_length;
   }
+  std::vector<Module>& modules = graph.modules.edit();
   std::size_t before = 0;
   if (!shape.encoder.empty()) {
-    append_encoder(shape, options, graph.modules);
+    append_encoder(shape, options, modules);
     before = shape.encoder.front().layers.size();
   }
-  const auto embedding = static_cast<int>(graph.modules.size());
-  graph.modules.push_back(embedding_module(shape, z, options));
-  append_blocks(shape, options, "block", before, graph.modules);
+  const auto embedding = static_cast<int>(modules.size());
+  modules.push_back(embedding_module(shape, z, options));
+  append_blocks(shape, options, "block", before, modules);
   if (shape.reads_source()) {
     const Bytes source = boundary(encoder_sizes(shape.encoder.front(), options));
     for (std::size_t i = 1; i < shape.layers.size(); ++i) {
-      graph.modules[static_cast<std::size_t>(embedding) + i].output += source;
+      modules[static_cast<std::size_t>(embedding) + i].output += source;
     }
   } else if (!shape.encoder.empty()) {
-    append_deepstack(shape, options, graph.modules);
+    append_deepstack(shape, options, modules);
   }
-  graph.modules.push_back(readout_module(shape, z, options));
-  graph.modules.back().tied_to = embedding;
-  if (shape.later_tokens > 0) append_later_tokens(shape, z, options, graph.modules.back());
+  modules.push_back(readout_module(shape, z, options));
+  modules.back().tied_to = embedding;
+  if (shape.later_tokens > 0) append_later_tokens(shape, z, options, modules.back());
   if (!stream.slice) {
-    attach_heads(shape, options, graph.modules);
+    attach_heads(shape, options, modules);
     if (!stream.bidirectional && shape.encoder.empty())
       graph.slice = builder_with(shape, options, &ResidualStream::slice);
     if (packs(shape) && stream.documents.empty())

@@ -105,6 +105,7 @@ std::string answers_json(const Answers& answers) {
     json["changes"].push_back(change_json(tried, step));
   }
   json["refused_changes"] = answers.refused;
+  json["untried_changes"] = answers.untried;
   json["scenario"] = scenario_json(result.plan.question);
   return json.dump(1) + "\n";
 }

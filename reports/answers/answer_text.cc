@@ -125,6 +125,10 @@ std::string gains(const Answers& answers, const TableStyle& style, bool all) {
   text += paint("    gain        step", Ink::Faint, style) + "\n";
   if (shown.empty()) text += "Nothing that was tried makes the step shorter.\n";
   text += change_lines(shown, answers, style);
+  if (answers.untried > 0) {
+    text += paragraph("Interrupted: " + std::to_string(answers.untried) + " were not tried.",
+                      Ink::Alarm, style);
+  }
   const std::size_t left = answers.changes.size() - shown.size();
   if (left > 0) {
     text += paragraph(

@@ -31,6 +31,10 @@ Json counts_json(const SearchCounts& counts) {
     }
   }
   if (counts.refused > 0) json["first_refusal"] = clean_utf8(counts.refusal);
+  if (counts.useless > 0) {
+    json["useless"] = counts.useless;
+    json["first_useless"] = clean_utf8(counts.useless_because);
+  }
   if (counts.unfinished > 0) json["first_failure"] = clean_utf8(counts.failure);
   return json;
 }
@@ -102,6 +106,7 @@ std::string search_json(const SearchResult& result) {
             {"program_version", INTERLOCK_VERSION},
             {"name", clean_utf8(result.name)},
             {"minimize", name_of(result.request.aim)},
+            {"stopped", result.stopped},
             {"worth", result.request.worth},
             {"memory_limit_bytes", known(result.memory_limit.value())},
             {"reserve", result.request.limits.memory || result.memory_limit <= Bytes(0)

@@ -93,6 +93,11 @@ std::vector<Headline> effort(const SearchResult& result) {
   const SearchCounts& counts = result.counts;
   std::string refused = grouped(counts.layouts) + " ways to divide the work";
   if (counts.refused > 0) refused += "; " + grouped(counts.refused) + " are not possible";
+  if (counts.useless > 0) {
+    refused += "; " + grouped(counts.useless) +
+               " that would have come next are none for that program, the first: " +
+               counts.useless_because;
+  }
   std::vector<Headline> headlines = {
       {"Plans", grouped(counts.plans), refused},
       {"Bounds of layouts", grouped(counts.bounded_layouts), losses(counts, Grade::LayoutBound)},
@@ -224,6 +229,10 @@ std::string search_text(const SearchResult& result, const TableStyle& style) {
   const std::size_t front = worth.size();
   if (front > kMostPlans) worth.resize(kMostPlans);
   text += paragraph("Best: " + plan_words(best), Ink::Strong, style);
+  if (result.stopped) {
+    text += paragraph("Interrupted: below it plans that are worth having may be missing.",
+                      Ink::Alarm, style);
+  }
   text += headline_lines(answer(result, best), style) + "\n";
   text += plan_table(result, worth, style);
   if (front > worth.size()) {

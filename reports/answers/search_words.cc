@@ -74,6 +74,7 @@ std::string option_words(const PlanLayout& layout) {
     if (key == "sequence_parallel") one = value == "true" ? "" : "whole sequences";
     if (key == "shard") one = "shards of " + value;
     if (key == "overlap_weights") one = value == "true" ? "" : "weights gathered before forwards";
+    if (key == "gradient_reduction") one = value == "step" ? "" : "gradients of each micro-batch";
     if (key == "overlap_gradients") one = value == "true" ? "" : "gradients after the backward";
     if (key == "expert_overlap" && value == "none") one = "";
     if (key == "expert_overlap" && value == "shared_experts") one = "tokens beside shared experts";

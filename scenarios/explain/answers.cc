@@ -80,7 +80,8 @@ TriedChange tried(const Change& change, const std::string& bytes, const Scenario
 
 }  // namespace
 
-Answers answer(const JsonValue& document, const Workers& workers, const ChangesTried& told) {
+Answers answer(const JsonValue& document, const Workers& workers, const ChangesTried& told,
+               const std::function<bool()>& stop) {
   Answers answers;
   Baseline& baseline = answers.baseline;
   Question scenario = only_scenario(document);
@@ -104,14 +105,17 @@ Answers answer(const JsonValue& document, const Workers& workers, const ChangesT
            },
        .done =
            [&](const JobResult& result) {
-             if (told) told(++done, changes.size());
+             ++done;
+             if (told) told(done, changes.size());
              if (result.bytes.size() == sizeof(ToldOutcome) && result.problem.empty()) {
                answers.changes.push_back(tried(changes[result.job], result.bytes, baseline.result));
              } else {
                ++answers.refused;
              }
-           }},
+           },
+       .stop = stop},
       workers);
+  answers.untried = static_cast<int>(changes.size() - done);
   // Ends come in any order: equal gains in that of their words.
   std::sort(answers.changes.begin(), answers.changes.end(),
             [](const TriedChange& a, const TriedChange& b) {

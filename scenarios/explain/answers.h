@@ -32,14 +32,16 @@ struct Answers {
   Baseline baseline;
   std::vector<TriedChange> changes;  // what gains most first
   int refused = 0;                   // changes that the scenario does not allow
+  int untried = 0;                   // changes that were left, as it was to stop
 };
 
 /// Told how many of how many changes were simulated.
 using ChangesTried = std::function<void(std::size_t done, std::size_t of)>;
 
-/// Simulates the scenario of `document`, then every change of it by `workers`; with threads of a
-/// host, natively.
-/// Throws: Error if the document is wrong, or stands for several scenarios.
-Answers answer(const JsonValue& document, const Workers& workers, const ChangesTried& told = {});
+/// Simulates the scenario of `document`, then every change of it by `workers`, until `stop` says
+/// so; with threads of a host, natively. Throws: Error if the document is wrong, or stands for
+/// several scenarios.
+Answers answer(const JsonValue& document, const Workers& workers, const ChangesTried& told = {},
+               const std::function<bool()>& stop = {});
 
 }  // namespace interlock

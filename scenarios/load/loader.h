@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "scenarios/load/known_parts.h"
 #include "scenarios/load/parallel_keys.h"
 #include "scenarios/load/question.h"
 
@@ -82,7 +83,8 @@ struct TrainingKeys {
   JsonNode precision_node;  // of training itself where it is not written
 };
 /// Reads "training". `data`: replicas that share the global batch.
-TrainingKeys read_training(const JsonNode& node, int data, Diagnostics& diagnostics);
+TrainingKeys read_training(const JsonNode& node, int data, KnownParts& known,
+                           Diagnostics& diagnostics);
 
 /// Reads training.recompute and training.offload; reports where model or machine cannot do them.
 void read_recompute(const JsonNode& node, TrainingKeys& training, Diagnostics& diagnostics);
@@ -135,8 +137,8 @@ void check_run(const Question& question, const JsonNode& run, Diagnostics& diagn
 void check_swarm(const Question& question, const JsonNode& swarm, Diagnostics& diagnostics);
 void check_search(const JsonNode& search, Diagnostics& diagnostics);
 
-/// Reads a document without "sweep".
-Question load_question(const JsonValue& value, Diagnostics& diagnostics);
+/// Reads a document without "sweep", with parts that are `known` from others.
+Question load_question(const JsonValue& value, KnownParts& known, Diagnostics& diagnostics);
 
 /// Returns the name of a scenario that has none: its file's, without folders and ending.
 std::string default_name(const JsonValue& document);

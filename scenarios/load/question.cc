@@ -8,8 +8,6 @@
 #include <string>
 
 #include "base/text.h"
-#include "hardware/networks/cluster_reader.h"
-#include "models/build_model.h"
 #include "scenarios/contract/contract.h"
 #include "scenarios/contract/set_key.h"
 #include "scenarios/load/loader.h"
@@ -52,14 +50,16 @@ BuildOptions build_options(const Sections& sections) {
           .head = training.strategy.head};
 }
 
-std::optional<ModelGraph> read_model(const Sections& sections, Diagnostics& diagnostics) {
+std::optional<ModelGraph> read_model(const Sections& sections, KnownParts& known,
+                                     Diagnostics& diagnostics) {
   const Mistakes mistakes(diagnostics);
-  ModelGraph graph = build_model(*sections.model, build_options(sections), diagnostics);
+  ModelGraph graph = known.model(*sections.model, build_options(sections), diagnostics);
   if (!mistakes.none() || graph.modules.empty()) return std::nullopt;
   return graph;
 }
 
-Sections read_sections(const JsonNode& document, Question& question, Diagnostics& diagnostics) {
+Sections read_sections(const JsonNode& document, Question& question, KnownParts& known,
+                       Diagnostics& diagnostics) {
   Sections sections;
   sections.training.node = sections.training.precision_node = document;
   sections.training.batch_valid = false;  // until it is read
@@ -75,13 +75,13 @@ Sections read_sections(const JsonNode& document, Question& question, Diagnostics
   }
   const int data = sections.parallel ? sections.parallel->mesh.degree(Dimension::Data) : 1;
   if (const auto training = section.require("training", "an object with a \"strategy\"")) {
-    sections.training = read_training(*training, data, diagnostics);
+    sections.training = read_training(*training, data, known, diagnostics);
   }
   sections.model = section.require("model", "a model's name, a path, or an object");
-  if (sections.model) sections.graph = read_model(sections, diagnostics);
+  if (sections.model) sections.graph = read_model(sections, known, diagnostics);
   if (const auto cluster = section.require("cluster", "a machine's name, a path, or an object")) {
     const Mistakes mistakes(diagnostics);
-    sections.cluster = read_cluster(*cluster, diagnostics);
+    sections.cluster = known.cluster(*cluster, diagnostics);
     if (!mistakes.none()) sections.cluster.reset();
   }
   sections.partition_node = section.get("partition");
@@ -283,14 +283,14 @@ int message_parts(const Question& question) {
 
 }  // namespace
 
-Question load_question(const JsonValue& value, Diagnostics& diagnostics) {
+Question load_question(const JsonValue& value, KnownParts& known, Diagnostics& diagnostics) {
   const JsonNode document = {&value, ""};
   if (value.kind == JsonValue::Kind::Object && value.find("workload") != nullptr) {
     return load_workload(document, diagnostics);
   }
   Question question;
   question.file = value.file ? *value.file : "";
-  Sections sections = read_sections(document, question, diagnostics);
+  Sections sections = read_sections(document, question, known, diagnostics);
   const TrainingKeys& training = sections.training;
   if (sections.cluster) {
     for (Machine& machine : sections.cluster->machines) {

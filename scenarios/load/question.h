@@ -10,8 +10,6 @@
 // of 7, 6, 6 and 5 is said by the plan alone.
 #pragma once
 
-#include <array>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -72,9 +70,7 @@ struct SweptValue {
   std::optional<double> number;  // if it is one
 };
 
-/// Times of exchanges that were priced before, by mesh, place and exchange: many questions about
-/// one cluster ask for the same.
-using KnownExchanges = std::map<std::array<double, 27>, Seconds>;
+struct KnownPrices;  // scenarios/plan/known_prices.h
 
 struct Question {
   std::string name;
@@ -124,7 +120,7 @@ struct Question {
   std::optional<RunConditions> run;
   std::optional<SwarmConditions> swarm;
   std::optional<Goal> goal;
-  std::shared_ptr<KnownExchanges> known_exchanges;  // shared with others; null: known to none
+  std::shared_ptr<KnownPrices> known_prices;  // shared with questions that a search asks; or null
   /// In place of model, training and all that follows from them; else none.
   std::shared_ptr<const TraceWorkload> workload;
 };

@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "scenarios/contract/contract.h"
 #include "scenarios/load/loader.h"
-#include "scenarios/load/read_framework.h"
 
 namespace interlock {
 namespace {
@@ -178,7 +177,8 @@ bool cuts_sequences(const TrainingKeys& training) {
 
 }  // namespace
 
-TrainingKeys read_training(const JsonNode& node, int data, Diagnostics& diagnostics) {
+TrainingKeys read_training(const JsonNode& node, int data, KnownParts& known,
+                           Diagnostics& diagnostics) {
   TrainingKeys training{.node = node, .precision_node = node};
   Section section(contract_object("training"), node, diagnostics);
   const std::string kinds = join_choices(contract_names("training.strategy", "kind"));
@@ -192,7 +192,7 @@ TrainingKeys read_training(const JsonNode& node, int data, Diagnostics& diagnost
   if (const auto precision = section.get("precision")) training.precision_node = *precision;
   read_update(section, training);
   if (const auto framework = section.get("framework")) {
-    training.framework = read_framework(*framework, diagnostics);
+    training.framework = known.framework(*framework, diagnostics);
     const bool whole = training.micro_batches == 1 && !cuts_sequences(training);
     if (whole) training.framework.gradient_passes = 0;  // there are none to add to
   }

@@ -79,7 +79,7 @@ void describe(const TraceWorkload& workload, Question& question) {
   question.mesh.degree(Dimension::Pipeline) = question.ranks;
   question.micro_batches = workload.named ? program.micro_batches : 1;
   question.steps = workload.steps.measured;
-  question.graph.modules.resize(static_cast<std::size_t>(program.stages));
+  question.graph.modules.edit().resize(static_cast<std::size_t>(program.stages));
   question.stages = program.stages;
 }
 

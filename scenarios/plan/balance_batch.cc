@@ -41,10 +41,11 @@ bool balances_slices(const JsonValue& document) {
 /// Builds the model for each number of samples that a part of the step may have.
 std::vector<SizedBatch> part_sizes(const JsonValue& document, int batch) {
   std::vector<SizedBatch> sizes;
+  KnownParts known;
   for (int samples = 1; samples <= batch; ++samples) {
     if (samples > kLargestPart && samples != batch) continue;
     Diagnostics diagnostics;
-    Question one = load_question(of_one_part(document, samples), diagnostics);
+    Question one = load_question(of_one_part(document, samples), known, diagnostics);
     if (!diagnostics.empty()) continue;  // a key that only fits another size
     sizes.push_back({samples, std::make_shared<const ModelGraph>(std::move(one.graph)), {}});
   }
@@ -67,10 +68,11 @@ Plan best_size(const Question& question) {
   Plan best = lay_out_one_size(question);
   const int batch = question.micro_batches;
   Seconds least = planned_span(best);
+  KnownParts known;
   for (int samples = 2; samples <= batch; ++samples) {
     if (batch % samples != 0) continue;
     Diagnostics diagnostics;
-    Question candidate = load_question(sized(*question.document, samples), diagnostics);
+    Question candidate = load_question(sized(*question.document, samples), known, diagnostics);
     if (!diagnostics.empty()) continue;  // a key that only fits another size
     Plan plan = lay_out_one_size(candidate);
     const Seconds span = planned_span(plan);

@@ -50,10 +50,10 @@ class RankTimes {
   void add(const Question& question, const ModelGraph& graph, const Coordinates& at) {
     const bool list = question.schedule.kind->sends_lists;
     const auto roles = make_roles(question.strategy, question.stages, list);
-    const std::vector<StageCost> modules = price_modules(graph, price_inputs(question, at));
+    const ModulePrices modules = priced_modules(question, graph, at);
     times_.push_back(
-        busy_with(question.stage_recompute, modules,
-                  busy_time(modules, question.strategy, roles, question.schedule.update_every)));
+        busy_with(question.stage_recompute, *modules,
+                  busy_time(*modules, question.strategy, roles, question.schedule.update_every)));
   }
 
   std::vector<StageTime> times_;  // of machines, or of ranks with layouts of their own
@@ -105,7 +105,8 @@ class StageBytes {
   explicit StageBytes(const Plan& plan) : plan_(plan) {
     const Question& question = plan.question;
     const bool keeps = plan.schedule.stash == StashMode::Kept;
-    for (StageCost& module : price_modules(question.graph, price_inputs(question))) {
+    const ModulePrices modules = priced_modules(question, question.graph);
+    for (StageCost module : *modules) {
       apply_zero(question.data_parallel, question.mesh, 1, module);
       apply_offload(question.offload, question.data_parallel, question.mesh, module);
       const Footprint& state = module.state;

@@ -3,12 +3,15 @@
 #include "scenarios/plan/lower_plan.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <memory>
 #include <numeric>
 #include <set>
 
 #include "base/error.h"
 #include "hardware/collectives/collective.h"
+#include "scenarios/plan/known_prices.h"
 #include "sim/lower/bulk_synchronous.h"
 
 namespace interlock {
@@ -109,8 +112,8 @@ void lay_stages_out(const Plan& plan, LowerInputs& inputs) {
   const Partition& partition = plan.partition;
   for (int rank = 0; rank < question.ranks; ++rank) {
     layouts.meshes.push_back(mesh_of(question, rank));
-    modules.push_back(priced_in_stages(question, *question.rank_layouts[rank].graph,
-                                       price_inputs(question, {0, 0, 0, rank}), partition));
+    modules.push_back(*priced_in_stages(question, *question.rank_layouts[rank].graph,
+                                        {0, 0, 0, rank}, partition));
   }
   for (int stage = 0; stage < partition.stages(); ++stage) {
     const int rank = plan.rank_of_stage[stage], first = partition.boundaries[stage];
@@ -127,10 +130,9 @@ void lay_stages_out(const Plan& plan, LowerInputs& inputs) {
   add_message_copies(plan, inputs.stages);
 }
 
-/// Returns all that the time of `exchange` depends on, but the kind of cluster.
-KnownExchanges::key_type key_of(const Cluster& cluster, const Mesh& mesh, const Coordinates& at,
+KnownPrices::ExchangeKey key_of(const Cluster& cluster, const Mesh& mesh, const Coordinates& at,
                                 const Exchange& exchange) {
-  KnownExchanges::key_type key{};
+  KnownPrices::ExchangeKey key{};
   std::size_t next = 0;
   const auto add = [&](double number) { key.at(next++) = number; };
   add(cluster.devices);
@@ -153,7 +155,37 @@ KnownExchanges::key_type key_of(const Cluster& cluster, const Mesh& mesh, const 
   return key;
 }
 
+/// Models whose prices are kept. Plans that need the same ones come near each other.
+constexpr std::size_t kPricedModels = 32;
+
+/// Returns the prices that are known of the modules of `question`, the last used first. REQUIRES:
+/// question.known_prices, and no layouts of ranks.
+ModulePrices& known_modules(const Question& question, const Coordinates& at) {
+  std::list<KnownPrices::Modules>& known = question.known_prices->modules;
+  const SharedList<Module>& modules = question.graph.modules;
+  const auto same = std::find_if(known.begin(), known.end(), [&](const KnownPrices::Modules& one) {
+    return one.of.shares(modules) && one.devices == question.cluster.devices && one.at == at &&
+           one.mesh == question.mesh;
+  });
+  if (same != known.end()) {
+    known.splice(known.begin(), known, same);
+  } else {
+    known.push_front({modules, question.cluster.devices, question.mesh, at, nullptr});
+    if (known.size() > kPricedModels) known.pop_back();
+  }
+  return known.front().prices;
+}
+
 }  // namespace
+
+std::size_t KnownPrices::ExchangeHash::operator()(const ExchangeKey& key) const {
+  std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a, a double at a time
+  for (const double number : key) {
+    hash = (hash ^ std::bit_cast<std::uint64_t>(number)) * 0x100000001b3U;
+    hash ^= hash >> 32U;
+  }
+  return hash;
+}
 
 PriceInputs price_inputs(const Question& question, const Coordinates& at) {
   const Mesh own = mesh_of(question, at[static_cast<int>(Dimension::Pipeline)]);
@@ -162,10 +194,11 @@ PriceInputs price_inputs(const Question& question, const Coordinates& at) {
                         question.optimizer, framework_on(machine, question.framework)};
   // Groups of one place stand for all of its machine; many modules exchange the same.
   const auto known =
-      question.known_exchanges ? question.known_exchanges : std::make_shared<KnownExchanges>();
-  prices.exchange_time = [known, cluster = question.cluster, mesh = own,
+      question.known_prices ? question.known_prices : std::make_shared<KnownPrices>();
+  prices.exchange_time = [known, &cluster = question.cluster, mesh = own,
                           at](const Exchange& exchange) {
-    const auto [entry, fresh] = known->try_emplace(key_of(cluster, mesh, at, exchange), Seconds(0));
+    const auto [entry, fresh] =
+        known->exchanges.try_emplace(key_of(cluster, mesh, at, exchange), Seconds(0));
     if (fresh) {
       const std::vector<int> group = group_of(mesh, exchange.axis, at);
       entry->second = time_alone(cluster, plan_exchange(cluster, group, exchange));
@@ -173,6 +206,20 @@ PriceInputs price_inputs(const Question& question, const Coordinates& at) {
     return entry->second;
   };
   return prices;
+}
+
+ModulePrices priced_modules(const Question& question, const ModelGraph& graph,
+                            const Coordinates& at) {
+  const auto priced = [&] {
+    return std::make_shared<const std::vector<StageCost>>(
+        price_modules(graph, price_inputs(question, at)));
+  };
+  const bool kept = question.known_prices && question.rank_layouts.empty() &&
+                    graph.modules.shares(question.graph.modules);
+  if (!kept) return priced();
+  ModulePrices& known = known_modules(question, at);
+  if (!known) known = priced();
+  return known;
 }
 
 std::vector<std::optional<Coordinates>> places_on_machines(const Question& question) {
@@ -199,9 +246,12 @@ std::vector<std::size_t> machines_of(const Question& question, int rank) {
   return {machines.begin(), machines.end()};
 }
 
-std::vector<StageCost> priced_in_stages(const Question& question, const ModelGraph& graph,
-                                        const PriceInputs& prices, const Partition& partition) {
-  return recomputed_in_stages(price_modules(graph, prices), partition, question.stage_recompute);
+ModulePrices priced_in_stages(const Question& question, const ModelGraph& graph,
+                              const Coordinates& at, const Partition& partition) {
+  ModulePrices modules = priced_modules(question, graph, at);
+  if (!question.stage_recompute.any()) return modules;
+  return std::make_shared<const std::vector<StageCost>>(
+      recomputed_in_stages(*modules, partition, question.stage_recompute));
 }
 
 namespace {
@@ -244,9 +294,9 @@ LowerInputs lower_inputs(const Plan& plan) {
     const Device& kind = machine_of(question.cluster, device).device;
     inputs.libraries.push_back(memory_of_libraries(question.framework, kind));
   }
-  const auto append_costs = [&](const ModelGraph& graph, const PriceInputs& prices) {
+  const auto append_costs = [&](const ModelGraph& graph, const Coordinates& at) {
     std::vector<StageCost> once =
-        price_stages(priced_in_stages(question, graph, prices, plan.partition), plan.partition,
+        price_stages(*priced_in_stages(question, graph, at, plan.partition), plan.partition,
                      question.strategy, inputs.roles);
     apply_stash_mode(plan.schedule.stash, once);
     for (std::size_t s = 0; s < once.size(); ++s) {
@@ -256,25 +306,25 @@ LowerInputs lower_inputs(const Plan& plan) {
       apply_offload(question.offload, question.data_parallel, question.mesh, stage);
     }
     add_message_copies(plan, once);
-    add_message_gathers(plan, prices, once);
+    add_message_gathers(plan, price_inputs(question, at), once);
     for (int copy = 0; copy < plan.copies; ++copy) {
       inputs.stages.insert(inputs.stages.end(), once.begin(), once.end());
     }
   };
-  const auto append_slices = [&](const PriceInputs& prices) {
+  const auto append_slices = [&](const Coordinates& at) {
     for (const SizedBatch& batch : plan.sized_batches) {
-      for (const TokenSlice& slice : batch.slices) append_costs(batch.graph->slice(slice), prices);
+      for (const TokenSlice& slice : batch.slices) append_costs(batch.graph->slice(slice), at);
     }
     const bool whole = plan.sized_batches.empty() && plan.slices.empty();
-    if (whole) append_costs(question.graph, prices);
-    for (const TokenSlice& slice : plan.slices) append_costs(question.graph.slice(slice), prices);
+    if (whole) append_costs(question.graph, at);
+    for (const TokenSlice& slice : plan.slices) append_costs(question.graph.slice(slice), at);
   };
   if (!question.rank_layouts.empty()) {
     lay_stages_out(plan, inputs);
     repeat_for_machines(question.cluster, inputs.stages);
   } else {
     for (const std::optional<Coordinates>& place : places_on_machines(question)) {
-      append_slices(price_inputs(question, place.value_or(Coordinates{})));
+      append_slices(place.value_or(Coordinates{}));
     }
   }
   inputs.roles = roles_of_copies(inputs.roles, plan.copies);

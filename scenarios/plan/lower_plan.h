@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -23,12 +24,17 @@ LowerInputs lower_inputs(const Plan& plan);
 /// known.
 Schedule schedule_of(const Plan& plan, LowerInputs& inputs, int steps);
 
-/// Returns the prices of the modules of `graph` in the stages of `partition`.
-std::vector<StageCost> priced_in_stages(const Question& question, const ModelGraph& graph,
-                                        const PriceInputs& prices, const Partition& partition);
+/// Prices of modules, which several plans may share.
+using ModulePrices = std::shared_ptr<const std::vector<StageCost>>;
+/// Returns the prices of the modules of `graph` on the device at `at`, each by itself.
+ModulePrices priced_modules(const Question& question, const ModelGraph& graph,
+                            const Coordinates& at = {});
+/// Returns their prices in the stages of `partition`.
+ModulePrices priced_in_stages(const Question& question, const ModelGraph& graph,
+                              const Coordinates& at, const Partition& partition);
 
 /// Returns what prices the modules of `question` on the device at `at`: its machine, the groups
-/// that it is in, and the layout of its pipeline rank.
+/// that it is in, and the layout of its pipeline rank. REQUIRES: `question` outlives it.
 PriceInputs price_inputs(const Question& question, const Coordinates& at = {});
 
 /// Returns a place on each machine of the cluster that the layout of `question` uses; nothing for

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <numeric>
 
 #include "base/error.h"
@@ -14,6 +15,7 @@ namespace interlock {
 namespace {
 
 ProgramOfSteps programs_of(Plan plan, LowerInputs inputs) {
+  inputs.known_links = std::make_shared<KnownLinks>();
   return [plan = std::move(plan), inputs = std::move(inputs)](int steps,
                                                               double most_ticks_per_second) {
     LowerInputs like = inputs;
@@ -191,7 +193,10 @@ Measurement measure_steady(const Plan& plan, const LowerInputs& inputs, Keep kee
   if (plan.question.skip_periods && !plan.schedule.bulk_synchronous && !varies(plan) &&
       entry.period != nullptr) {
     const int period = entry.period({.ranks = plan.question.ranks, .round = plan.schedule.round});
-    measured.long_step = {plan.micro_batches, period, [&](int micro_batches) {
+    measured.long_step = {.micro_batches = plan.micro_batches,
+                          .period = period,
+                          .stages = plan.question.stages,
+                          .lower = [&](int micro_batches) {
                             return programs_of(with_micro_batches(plan, micro_batches), inputs);
                           }};
   }

@@ -41,10 +41,9 @@ Seconds busiest_rank(const Plan& plan, const ModelGraph& graph, const TokenSlice
   Seconds busiest(0);
   for (std::size_t machine = 0; machine < places.size(); ++machine) {
     if (!places[machine]) continue;
-    const PriceInputs prices = price_inputs(question, *places[machine]);
-    const std::vector<StageCost> costs =
-        price_stages(priced_in_stages(question, graph.slice(slice), prices, plan.partition),
-                     plan.partition, question.strategy, roles);
+    const std::vector<StageCost> costs = price_stages(
+        *priced_in_stages(question, graph.slice(slice), *places[machine], plan.partition),
+        plan.partition, question.strategy, roles);
     std::vector<Seconds> busy(question.ranks);
     for (int stage = 0; stage < stages; ++stage) {
       const int rank = plan.rank_of_stage[stage];

@@ -10,7 +10,9 @@
 // Memory: states stay; the stash of a micro-batch lives from its forward to its last backward on a
 // stage, in an order that is known beforehand.
 #include <algorithm>
+#include <array>
 #include <functional>
+#include <map>
 #include <vector>
 
 #include "scenarios/plan/lower_plan.h"
@@ -166,12 +168,12 @@ class PlanWork {
     if (is_mixed(inputs_.cluster)) bound.busy = Seconds(0);
     if (!flushes()) return estimate_of(bound);
     const RankWork& first = ranks[static_cast<std::size_t>(schedule.rank_of_stage.front())];
-    const OpKind back = backward();
+    const std::vector<Seconds> before = chains(OpKind::F), behind = chains(backward());
     const Seconds end = first.last_stage == 0 ? first.behind : Seconds(0);
     for (const RankWork& rank : ranks) {
       const Seconds inside = rank.time - rank.behind;
-      bound.time = std::max(bound.time, chain(OpKind::F, rank.first_stage) + inside +
-                                            chain(back, rank.last_stage) + end);
+      bound.time =
+          std::max(bound.time, before[rank.first_stage] + inside + behind[rank.last_stage] + end);
     }
     return estimate_of(bound);
   }
@@ -214,44 +216,64 @@ class PlanWork {
                              costs_.of_stage(op), rank);
   }
 
-  OpTime bounds_of(const Op& op) const {
-    OpTime time = times_.of(costs_.of(op), inputs_.schedule.rank_of_stage[op.stage]);
-    if (!goes_back(op) || !recomputes(op)) time += gathers_of(op);
-    return time;
+  /// Bounds all ops of one kind on a stage.
+  struct OpBound {
+    OpTime time;
+    Seconds again;    // of what is computed again before it, which no other op overlaps
+    Seconds kernels;  // of both
+  };
+
+  OpBound worked_out(const Op& op) const {
+    const OpCost cost = costs_.of(op);
+    const int rank = inputs_.schedule.rank_of_stage[op.stage];
+    OpBound bound = {.time = times_.of(cost, rank), .again = {}, .kernels = cost.time};
+    if (!goes_back(op) || !recomputes(op)) {
+      bound.time += gathers_of(op);
+      return bound;
+    }
+    const OpCost& recompute = costs_.recompute(op);
+    OpTime again = times_.of(recompute, rank);
+    bound.again = (again += gathers_of(op)).alone();
+    bound.kernels += recompute.time;
+    return bound;
   }
 
-  /// Returns the time of what is computed again before `op`, which no other op overlaps.
-  Seconds time_again(const Op& op) const {
-    if (!goes_back(op) || !recomputes(op)) return Seconds(0);
-    OpTime time = times_.of(costs_.recompute(op), inputs_.schedule.rank_of_stage[op.stage]);
-    return (time += gathers_of(op)).alone();
+  /// Returns the bound of `op`, which is worked out once for all micro-batches.
+  const OpBound& bound_of(const Op& op) const {
+    const int slice = op.micro_batch % inputs_.schedule.slices;
+    const auto [known, fresh] = bounds_.try_emplace(
+        std::array{static_cast<int>(op.kind), op.stage, op.loss, slice}, OpBound());
+    if (fresh) known->second = worked_out(op);
+    return known->second;
   }
 
   Seconds time_of(const Op& op) const {
-    return (bounds_of(op).alone() + time_again(op)) * least_share(inputs_.policy.overlap);
+    const OpBound& bound = bound_of(op);
+    return (bound.time.alone() + bound.again) * least_share(inputs_.policy.overlap);
   }
 
   /// Returns the time of ops whose tokens pass beside the kernels of each other.
   Seconds time_of_pair(const Op& first, const Op& second) const {
-    OpTime both = bounds_of(first);
-    both += bounds_of(second);
-    return both.in_pair() + time_again(first) + time_again(second);
+    const OpBound &one = bound_of(first), &other = bound_of(second);
+    OpTime both = one.time;
+    both += other.time;
+    return both.in_pair() + one.again + other.again;
   }
 
   Seconds kernels_of(const Op& op) const {
-    Seconds time = costs_.of(op).time;
-    if (goes_back(op)) time += costs_.recompute(op).time;
-    return time * least_share(inputs_.policy.overlap);
+    return bound_of(op).kernels * least_share(inputs_.policy.overlap);
   }
 
-  /// Returns the time of one op of `kind` of each stage below `stage`, one after the other.
-  Seconds chain(OpKind kind, int stage) const {
-    Seconds time(0);
-    for (int below = 0; below < stage; ++below) {
-      const int loss = kind == OpKind::F ? below : inputs_.schedule.stages - 1;
-      time += time_of({.kind = kind, .stage = below, .micro_batch = 0, .loss = loss});
+  /// Returns the times of one op of `kind` of each stage below a stage, one after the other; by
+  /// that stage.
+  std::vector<Seconds> chains(OpKind kind) const {
+    std::vector<Seconds> times(1);
+    for (int stage = 0; stage + 1 < inputs_.schedule.stages; ++stage) {
+      const int loss = kind == OpKind::F ? stage : inputs_.schedule.stages - 1;
+      times.push_back(times.back() +
+                      time_of({.kind = kind, .stage = stage, .micro_batch = 0, .loss = loss}));
     }
-    return time;
+    return times;
   }
 
   Bytes held(const Op& op) const {
@@ -385,6 +407,7 @@ class PlanWork {
   OpTimes times_;
   LowerInputs inputs_;
   OpCosts costs_;
+  mutable std::map<std::array<int, 4>, OpBound> bounds_;  // by kind, stage, loss and slice
 };
 
 }  // namespace
@@ -400,9 +423,8 @@ StepEstimate bound_layout(const Question& question, const ScheduleFamily& family
   // Under other strategies the work on a micro-batch depends on where stages begin.
   if (!global && kind != StrategyKind::Local && kind != StrategyKind::Interlocking) return {};
   const Partition one{.boundaries = {0, static_cast<int>(question.graph.modules.size())}};
-  const std::vector<StageCost> modules =
-      priced_in_stages(question, question.graph, price_inputs(question), one);
-  StageCost whole = price_stages(modules, one, {}, make_roles({}, 1, false)).front();
+  const ModulePrices modules = priced_in_stages(question, question.graph, {}, one);
+  StageCost whole = price_stages(*modules, one, {}, make_roles({}, 1, false)).front();
   apply_zero(question.data_parallel, question.mesh, 1, whole);  // the least that there can be
   apply_offload(question.offload, question.data_parallel, question.mesh, whole);
   const double ranks = question.ranks;
@@ -429,8 +451,8 @@ StepEstimate bound_layout(const Question& question, const ScheduleFamily& family
   }
   Seconds time = question.schedule.passes_in_pairs ? ops.in_pair() : ops.alone();
   // An input gradient that no stage needs may be skipped, wherever stages begin.
-  for (const StageCost& module : modules) {
-    if (global && &module != &modules.front()) break;
+  for (const StageCost& module : *modules) {
+    if (global && &module != &modules->front()) break;
     time -= module.first_backward_input.whole();
     kernels -= module.first_backward_input.time;
   }

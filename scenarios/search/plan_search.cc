@@ -28,13 +28,16 @@ class PlanSearch {
              const SearchProgress& told)
       : request_(request),
         space_(document, request_),
-        survey_(space_, request_.limits, workers),
+        survey_(space_, request_, workers),
         progress_(told) {}
 
   SearchResult run() {
     begin();
-    while (step()) {
-      if (progress_) progress_(done_, result_.counts.plans);
+    try {
+      while (step()) tell(result_.counts.layouts + done_);
+    } catch (const StopSearch&) {
+      if (result_.plans.empty()) throw;
+      result_.stopped = true;
     }
     result_.request = request_;
     return std::move(result_);
@@ -46,6 +49,11 @@ class PlanSearch {
  private:
   double key(const Candidate& candidate) const {
     return candidate.estimate.values[static_cast<std::size_t>(request_.aim)];
+  }
+
+  /// Tells of `done` layouts and plans.
+  void tell(std::size_t done) const {
+    if (progress_) progress_(done, result_.counts.layouts + result_.counts.plans);
   }
 
   /// Orders the queue: of plans that are equal in the aim, less of everything else comes first.
@@ -72,7 +80,8 @@ class PlanSearch {
           " samples divides; expected another batch, other devices, or values of "
           "\"search\" that fit each other: tensor x pipeline x context x data = devices");
     }
-    const std::vector<Findings> findings = survey_.bound_layouts();
+    const std::vector<Findings> findings =
+        survey_.bound_layouts([&](std::size_t bounded) { tell(bounded); });
     for (std::size_t i = 0; i < layouts; ++i) {
       take({.grade = Grade::LayoutBound, .layout = i}, findings[i], true);
     }
@@ -90,6 +99,11 @@ class PlanSearch {
       counts.unfinished += plans(candidate);
       done_ += plans(candidate);
       if (counts.failure.empty()) counts.failure = findings.failure;
+      return;
+    }
+    if (candidate.grade == Grade::PlanBound && !findings.estimates.front()) {
+      if (counts.useless++ == 0) counts.useless_because = findings.refusal;
+      ++done_;
       return;
     }
     if (counts.refusal.empty()) counts.refusal = findings.refusal;

@@ -39,6 +39,8 @@ struct SearchCounts {
   std::size_t layouts = 0, plans = 0;  // proposed
   std::size_t refused = 0;             // plans that the loader does not take
   std::string refusal;                 // why: of the first
+  std::size_t useless = 0;             // plans that SearchRequest::check_use refuses
+  std::string useless_because;         // of the first
   std::size_t bounded_layouts = 0;     // by one bound for all their plans
   std::size_t bounded = 0, looked_at = 0, judged = 0, shortened = 0, too_large = 0;  // plans
   std::array<std::array<std::size_t, kLosses>, kGrades> lost{};  // plans, by Grade and Loss
@@ -56,10 +58,15 @@ struct SearchResult {
   std::vector<FoundPlan> plans;    // the best first: worth having, and the next best
   std::vector<FoundPlan> closest;  // if none is within the limits: the one that needs least memory
   SearchCounts counts;
+  bool stopped =
+      false;           // after the best plan was found: others that are worth having may be missing
   Bytes memory_limit;  // of the device that `scenario` fills most; 0: unknown
 };
 
-/// Told of how many plans all is decided. An exception that it throws ends the search.
+/// Thrown by a SearchProgress to end a search: with the plans that are found, if there are some.
+struct StopSearch {};
+/// Told how many layouts are bounded and plans decided, of all layouts and plans. Another exception
+/// that it throws leaves the search.
 using SearchProgress = std::function<void(std::size_t done, std::size_t of)>;
 
 /// Returns what "search" of a scenario asks for. Throws: Error with its mistakes.

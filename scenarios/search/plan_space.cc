@@ -140,6 +140,10 @@ bool fuses_attention(const JsonNode& model, const ModelGraph& graph) {
 PlanSpace::PlanSpace(JsonValue document, SearchRequest request)
     : document_(std::move(document)), request_(std::move(request)) {
   const std::string file = document_.file ? *document_.file : "";
+  // No plan is to say how it was searched for.
+  std::erase_if(document_.members, [](const JsonMember& member) {
+    return member.first == "search" || member.first == "sweep";
+  });
   refuse_sections(document_, file);
   refuse_auto(request_, file);
   const JsonNode root = {&document_, ""};
@@ -337,6 +341,7 @@ bool PlanSpace::applies(const std::string& path, const PlanLayout& layout) const
   const bool zero = layout.zero_stage > 0;
   if (path == "parallel.sequence_parallel") return has_tokens_ && layout.tensor > 1;
   if (path == "parallel.shard") return zero;
+  if (path == "parallel.gradient_reduction") return layout.zero_stage >= 2;
   if (path == "parallel.overlap_gradients") return has_copies(layout);
   if (path == kMachines) return layout.pipeline * layout.tensor * layout.context > 1;
   if (path == "parallel.overlap_weights") return zero && layout.zero_stage < 3;
@@ -357,6 +362,9 @@ std::vector<JsonValue> PlanSpace::usual_options(const std::string& path,
     const int replicas = layout.data * layout.context * parts_of_images_;
     const bool fewer = layout.zero_stage == 3 && of_node > 1 && of_node < replicas;
     if (fewer && replicas % of_node == 0) return {own, number_value(of_node)};
+  }
+  if (path == "parallel.gradient_reduction" && request_.check_use) {
+    return {own, json_text("micro_batch")};
   }
   if (path == "parallel.expert_overlap") {
     return text_values({shared_experts_ ? "shared_experts" : "none", "micro_batches"});
@@ -499,7 +507,6 @@ std::vector<Setting> PlanSpace::settings(const PlanLayout& layout, const WorkOrd
 JsonValue PlanSpace::document_of(const PlanLayout& layout, const WorkOrder& order) const {
   JsonValue document = document_;
   const std::string origin = "search";
-  for (const char* key : {"search", "sweep"}) set_json(document, key, {}, origin);
   for (const Setting& setting : settings(layout, order)) {
     // Two objects would be merged.
     if (setting.value.kind == JsonValue::Kind::Object) set_json(document, setting.path, {}, origin);

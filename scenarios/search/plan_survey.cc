@@ -3,12 +3,16 @@
 #include "scenarios/search/plan_survey.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <numeric>
+#include <string_view>
 #include <type_traits>
 
 #include "base/error.h"
+#include "scenarios/load/known_parts.h"
+#include "scenarios/plan/known_prices.h"
 #include "scenarios/sweep/sweep_plan.h"
 
 namespace interlock {
@@ -21,32 +25,48 @@ struct ToldEstimate {
 };
 static_assert(std::is_trivially_copyable_v<ToldEstimate>, "goes through a pipe");
 
-/// Returns the number of the estimates, and the estimates, as the bytes that a process sends.
-std::string bytes_of(const std::vector<ToldEstimate>& told, const std::string& refusal) {
-  const std::size_t count = told.size();
-  std::string bytes(sizeof count + count * sizeof(ToldEstimate), '\0');
-  std::memcpy(bytes.data(), &count, sizeof count);
-  if (count > 0)
-    std::memcpy(bytes.data() + sizeof count, told.data(), count * sizeof(ToldEstimate));
-  return bytes + refusal;
+/// Findings on one candidate, on their way between processes.
+struct ToldFindings {
+  std::vector<ToldEstimate> estimates;
+  std::string refusal;
+};
+
+/// Appends `findings`: the number of the estimates, these, and the length and bytes of the refusal.
+void append(const ToldFindings& findings, std::string& bytes) {
+  const std::array<std::size_t, 2> sizes = {findings.estimates.size(), findings.refusal.size()};
+  bytes.append(reinterpret_cast<const char*>(sizes.data()), sizeof sizes);
+  bytes.append(reinterpret_cast<const char*>(findings.estimates.data()),
+               sizes[0] * sizeof(ToldEstimate));
+  bytes += findings.refusal;
 }
 
-Findings findings_of(const JobResult& result) {
+/// Reads what append() wrote at the front of `bytes`, and takes it away.
+Findings take_findings(std::string_view& bytes) {
+  const auto take = [&](void* to, std::size_t size) {
+    CHECK(bytes.size() >= size, "a worker tells all that it says it does");
+    if (size > 0) std::memcpy(to, bytes.data(), size);
+    bytes.remove_prefix(size);
+  };
+  std::array<std::size_t, 2> sizes{};
+  take(sizes.data(), sizeof sizes);
   Findings findings;
-  findings.failure = result.problem;
-  if (!result.problem.empty()) return findings;
-  std::size_t count = 0;
-  CHECK(result.bytes.size() >= sizeof count, "a process says how much it tells");
-  std::memcpy(&count, result.bytes.data(), sizeof count);
-  CHECK(result.bytes.size() >= sizeof count + count * sizeof(ToldEstimate), "and tells all of it");
-  for (std::size_t i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < sizes[0]; ++i) {
     ToldEstimate told;
-    std::memcpy(&told, result.bytes.data() + sizeof count + i * sizeof told, sizeof told);
+    take(&told, sizeof told);
     findings.estimates.push_back(told.refused ? std::nullopt : std::optional(told.estimate));
   }
-  findings.refusal = result.bytes.substr(sizeof count + count * sizeof(ToldEstimate));
+  findings.refusal.resize(sizes[1]);
+  take(findings.refusal.data(), sizes[1]);
   return findings;
 }
+
+/// An order to a worker, byte by byte: bounds of `layouts` layouts from the candidate's on, or
+/// better numbers of the candidate.
+struct Errand {
+  std::size_t layouts = 0;  // 0: the candidate
+  Candidate candidate;
+};
+static_assert(std::is_trivially_copyable_v<Errand>, "goes through a pipe");
 
 ToldEstimate told(PlanEstimate estimate, double usable_share) {
   estimate.usable_share = usable_share;
@@ -67,102 +87,177 @@ ScheduleFamily family_of(const std::vector<WorkOrder>& orders) {
   return family;
 }
 
+/// Does the errands of a worker, and keeps what it built and priced from one to the next.
+class Surveyor {
+ public:
+  Surveyor(const PlanSpace& space, const std::vector<std::vector<WorkOrder>>& orders,
+           const SearchRequest& request)
+      : space_(space), orders_(orders), request_(request) {}
+
+  std::string answer(const Errand& errand) {
+    std::string bytes;
+    const Candidate& candidate = errand.candidate;
+    for (std::size_t i = 0; i < errand.layouts; ++i) {
+      append(bound_of_layout(candidate.layout + i), bytes);
+    }
+    if (errand.layouts == 0) append(better(candidate), bytes);
+    return bytes;
+  }
+
+ private:
+  Question question_of(std::size_t layout, const WorkOrder& order) {
+    Question question = load_point(
+        std::make_shared<const JsonValue>(space_.document_of(space_.layouts()[layout], order)),
+        parts_);
+    question.known_prices = prices_;
+    return question;
+  }
+
+  LaidOut laid_out(std::size_t layout, const WorkOrder& order) {
+    return lay_out(question_of(layout, order));
+  }
+
+  double usable_share_of(const Question& question) const {
+    return usable_share(question, request_.limits.reserve);
+  }
+
+  /// Returns the bound of a layout by the first of its plans that the loader takes.
+  ToldFindings bound_of_layout(std::size_t layout) {
+    std::string refusal;
+    for (const WorkOrder& order : orders_[layout]) {
+      try {
+        Plan plan = {.question = question_of(layout, order)};  // a bound needs no partition
+        plan.micro_batches = plan.question.micro_batches;
+        const Bytes capacity = plan.question.cluster.machines.front().device.memory;
+        const double usable = usable_share_of(plan.question);
+        const Bytes most = request_.limits.memory.value_or(capacity > Bytes(0) ? usable * capacity
+                                                                               : Bytes(kInfinity));
+        const StepEstimate bound = bound_layout(plan.question, family_of(orders_[layout]), most);
+        return {{told(estimate_by_bound(plan, bound), usable)}, ""};
+      } catch (const Error& error) {
+        if (refusal.empty()) refusal = error.what();
+        if (parts_.refused_model()) break;  // nor can it be built for the other orders
+      }
+    }
+    return {{ToldEstimate{}}, refusal};
+  }
+
+  ToldFindings bounds_of_plans(std::size_t layout) {
+    ToldFindings found;
+    for (const WorkOrder& order : orders_[layout]) {
+      found.estimates.emplace_back();
+      try {
+        const LaidOut laid = laid_out(layout, order);
+        const Plan& plan = laid.ordered();
+        found.estimates.back() =
+            told(estimate_by_bound(plan, estimate_step(plan, Grade::PlanBound)),
+                 usable_share_of(plan.question));
+      } catch (const Error& error) {
+        if (found.refusal.empty()) found.refusal = error.what();
+      }
+    }
+    return found;
+  }
+
+  std::string reason_of_no_use(const Plan& plan) const {
+    try {
+      if (request_.check_use) request_.check_use(plan);
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  }
+
+  ToldFindings better(const Candidate& candidate) {
+    if (candidate.grade == Grade::LayoutBound) return bounds_of_plans(candidate.layout);
+    const LaidOut laid = laid_out(candidate.layout, orders_[candidate.layout][candidate.order]);
+    const bool bounded = candidate.grade == Grade::PlanBound;
+    if (const std::string useless = bounded ? reason_of_no_use(laid.draft) : ""; !useless.empty()) {
+      return {{ToldEstimate{}}, useless};
+    }
+    const PlanEstimate estimate = bounded ? estimate_by_look(laid.ordered())
+                                          : estimate_by_simulation(laid, candidate.estimate);
+    return {{told(estimate, usable_share_of(laid.draft.question))}, ""};
+  }
+
+  const PlanSpace& space_;
+  const std::vector<std::vector<WorkOrder>>& orders_;
+  const SearchRequest& request_;
+  KnownParts parts_;
+  std::shared_ptr<KnownPrices> prices_ = std::make_shared<KnownPrices>();
+};
+
+std::vector<std::vector<WorkOrder>> orders_of(const PlanSpace& space) {
+  std::vector<std::vector<WorkOrder>> orders;
+  for (const PlanLayout& layout : space.layouts()) orders.push_back(space.orders(layout));
+  return orders;
+}
+
+std::string bytes_of_errand(const Errand& errand) {
+  return {reinterpret_cast<const char*>(&errand), sizeof errand};
+}
+
 }  // namespace
 
-PlanSurvey::PlanSurvey(const PlanSpace& space, const PlanLimits& limits, const Workers& workers)
-    : space_(space), limits_(limits), workers_(workers) {
-  for (const PlanLayout& layout : space.layouts()) orders_.push_back(space.orders(layout));
-}
+PlanSurvey::PlanSurvey(const PlanSpace& space, const SearchRequest& request, const Workers& workers)
+    : space_(space),
+      orders_(orders_of(space)),
+      workers_(
+          [this, &request] {
+            return [surveyor = std::make_shared<Surveyor>(space_, orders_, request)](
+                       const std::string& order) {
+              Errand errand;
+              CHECK(order.size() == sizeof errand, "an order is an errand");
+              std::memcpy(&errand, order.data(), sizeof errand);
+              return surveyor->answer(errand);
+            };
+          },
+          workers) {}
 
-Question PlanSurvey::question_of(std::size_t layout, const WorkOrder& order) const {
-  Question question = load_point(
-      std::make_shared<const JsonValue>(space_.document_of(space_.layouts()[layout], order)));
-  question.known_exchanges = known_exchanges_;
-  return question;
-}
-
-LaidOut PlanSurvey::laid_out(std::size_t layout, const WorkOrder& order) const {
-  return lay_out(question_of(layout, order));
-}
-
-double PlanSurvey::usable_share_of(const Question& question) const {
-  return usable_share(question, limits_.reserve);
-}
-
-/// Returns the bound of a layout by the first of its plans that the loader takes.
-std::string PlanSurvey::bound_of_layout(std::size_t layout) const {
-  std::string refusal;
-  for (const WorkOrder& order : orders_[layout]) {
-    try {
-      Plan plan = {.question = question_of(layout, order)};  // a bound needs no partition
-      plan.micro_batches = plan.question.micro_batches;
-      const Bytes capacity = plan.question.cluster.machines.front().device.memory;
-      const double usable = usable_share_of(plan.question);
-      const Bytes most =
-          limits_.memory.value_or(capacity > Bytes(0) ? usable * capacity : Bytes(kInfinity));
-      const StepEstimate bound = bound_layout(plan.question, family_of(orders_[layout]), most);
-      return bytes_of({told(estimate_by_bound(plan, bound), usable)}, "");
-    } catch (const Error& error) {
-      if (refusal.empty()) refusal = error.what();
+std::vector<Findings> PlanSurvey::bound_layouts(const LayoutsBounded& told) {
+  // Neighbours are built of the same parts.
+  constexpr std::size_t kTogether = 32;
+  const std::size_t all = orders_.size();
+  std::vector<Findings> findings(all);
+  std::size_t done = 0;
+  const auto errand = [&](std::size_t i) {
+    const std::size_t first = i * kTogether;
+    return Errand{.layouts = std::min(kTogether, all - first), .candidate = {.layout = first}};
+  };
+  const auto take = [&](const JobResult& result) {
+    const Errand asked = errand(result.job);
+    std::string_view bytes = result.bytes;
+    for (std::size_t i = 0; i < asked.layouts; ++i, ++done) {
+      Findings& found = findings[asked.candidate.layout + i];
+      found = result.problem.empty() ? take_findings(bytes) : Findings{.failure = result.problem};
     }
-  }
-  return bytes_of({{}}, refusal);
-}
-
-std::string PlanSurvey::bounds_of_plans(std::size_t layout) const {
-  std::string refusal;
-  std::vector<ToldEstimate> bounds(orders_[layout].size());
-  for (std::size_t i = 0; i < bounds.size(); ++i) {
-    try {
-      const LaidOut laid = laid_out(layout, orders_[layout][i]);
-      const Plan& plan = laid.ordered();
-      bounds[i] = told(estimate_by_bound(plan, estimate_step(plan, Grade::PlanBound)),
-                       usable_share_of(plan.question));
-    } catch (const Error& error) {
-      if (refusal.empty()) refusal = error.what();
-    }
-  }
-  return bytes_of(bounds, refusal);
-}
-
-std::string PlanSurvey::better(const Candidate& candidate) const {
-  if (candidate.grade == Grade::LayoutBound) return bounds_of_plans(candidate.layout);
-  const LaidOut laid = laid_out(candidate.layout, orders_[candidate.layout][candidate.order]);
-  const PlanEstimate estimate = candidate.grade == Grade::PlanBound
-                                    ? estimate_by_look(laid.ordered())
-                                    : estimate_by_simulation(laid, candidate.estimate);
-  return bytes_of({told(estimate, usable_share_of(laid.draft.question))}, "");
-}
-
-std::vector<Findings> PlanSurvey::ask(std::size_t count,
-                                      const std::function<std::string(std::size_t)>& work) const {
-  std::vector<Findings> findings(count);
-  std::size_t next = 0;
-  run_jobs({.next = [&]() -> std::optional<std::size_t> {
-              return next < count ? std::optional(next++) : std::nullopt;
-            },
-            .work = work,
-            .done = [&](const JobResult& result) { findings[result.job] = findings_of(result); },
-            .stop = {}},
-           workers_);
+    if (told) told(done);
+  };
+  workers_.answer({.count = (all + kTogether - 1) / kTogether,
+                   .order = [&](std::size_t i) { return bytes_of_errand(errand(i)); },
+                   .done = take});
   return findings;
 }
 
-std::vector<Findings> PlanSurvey::bound_layouts() const {
-  return ask(orders_.size(), [this](std::size_t layout) { return bound_of_layout(layout); });
-}
-
-std::vector<Findings> PlanSurvey::know_better(const std::vector<Candidate>& candidates) const {
-  // The dearest first, so that no process is left alone with one in the end.
+std::vector<Findings> PlanSurvey::know_better(const std::vector<Candidate>& candidates) {
+  // The dearest first, so that no process is left alone with one in the end; then neighbours.
   std::vector<std::size_t> turns(candidates.size());
   std::iota(turns.begin(), turns.end(), std::size_t{0});
   std::stable_sort(turns.begin(), turns.end(), [&](std::size_t a, std::size_t b) {
-    return candidates[a].grade > candidates[b].grade;
+    const Candidate &one = candidates[a], &other = candidates[b];
+    return one.grade != other.grade ? one.grade > other.grade : one.layout < other.layout;
   });
-  std::vector<Findings> told =
-      ask(turns.size(), [&](std::size_t i) { return better(candidates[turns[i]]); });
-  std::vector<Findings> findings(told.size());
-  for (std::size_t i = 0; i < told.size(); ++i) findings[turns[i]] = std::move(told[i]);
+  std::vector<Findings> findings(candidates.size());
+  workers_.answer(
+      {.count = turns.size(),
+       .order = [&](std::size_t i) { return bytes_of_errand({.candidate = candidates[turns[i]]}); },
+       .done =
+           [&](const JobResult& result) {
+             std::string_view bytes = result.bytes;
+             findings[turns[result.job]] = result.problem.empty()
+                                               ? take_findings(bytes)
+                                               : Findings{.failure = result.problem};
+           }});
   return findings;
 }
 

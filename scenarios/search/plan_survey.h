@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,35 +27,27 @@ struct Findings {
   std::string failure;  // how the worker died, or what it threw; empty: all is well
 };
 
+/// Told how many of the layouts are bounded. An exception that it throws ends the survey.
+using LayoutsBounded = std::function<void(std::size_t layouts)>;
+
 class PlanSurvey {
  public:
-  /// REQUIRES: `space` outlives it. Bounds of layouts that need more memory of a device than
-  /// `limits` leave have no time.
-  PlanSurvey(const PlanSpace& space, const PlanLimits& limits, const Workers& workers);
+  /// REQUIRES: `space` and `request` outlive it. Bounds of layouts that need more memory of a
+  /// device than the limits leave have no time.
+  PlanSurvey(const PlanSpace& space, const SearchRequest& request, const Workers& workers);
 
   const std::vector<WorkOrder>& orders(std::size_t layout) const { return orders_[layout]; }
 
   /// Returns a bound of each layout for all of its plans.
-  std::vector<Findings> bound_layouts() const;
+  std::vector<Findings> bound_layouts(const LayoutsBounded& told);
   /// Returns better numbers of `candidates`: of a layout the bounds of all its plans, else one
-  /// estimate.
-  std::vector<Findings> know_better(const std::vector<Candidate>& candidates) const;
+  /// estimate; of a plan whose bound is known none where check_use() of the request refuses it.
+  std::vector<Findings> know_better(const std::vector<Candidate>& candidates);
 
  private:
-  Question question_of(std::size_t layout, const WorkOrder& order) const;
-  LaidOut laid_out(std::size_t layout, const WorkOrder& order) const;
-  double usable_share_of(const Question& question) const;
-  std::string bound_of_layout(std::size_t layout) const;
-  std::string bounds_of_plans(std::size_t layout) const;
-  std::string better(const Candidate& candidate) const;
-  std::vector<Findings> ask(std::size_t count,
-                            const std::function<std::string(std::size_t)>& work) const;
-
   const PlanSpace& space_;
-  PlanLimits limits_;
-  std::shared_ptr<KnownExchanges> known_exchanges_ = std::make_shared<KnownExchanges>();
-  Workers workers_;
   std::vector<std::vector<WorkOrder>> orders_;  // by layout
+  WorkerPool workers_;
 };
 
 }  // namespace interlock

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "base/json/json.h"
 #include "base/units.h"
+#include "scenarios/plan/plan.h"
 #include "scenarios/plan/reserve.h"
 
 namespace interlock {
@@ -39,6 +41,7 @@ inline constexpr const char* kMachines = "cluster.machines";  // "all" orders, o
 inline constexpr SearchOption kSearchOptions[] = {
     {"sequence_parallel", "parallel.sequence_parallel"},
     {"shard", "parallel.shard"},
+    {"gradient_reduction", "parallel.gradient_reduction"},
     {"overlap_gradients", "parallel.overlap_gradients"},
     {"overlap_weights", "parallel.overlap_weights"},
     {"expert_overlap", "parallel.expert_overlap"},
@@ -55,6 +58,9 @@ struct SearchRequest {
   std::vector<int> zero_stages, micro_batch_sizes, chunks;
   std::vector<JsonValue> strategies, schedules, recompute, partitions, context_layouts;
   std::map<std::string, std::vector<JsonValue>> options;  // by path; null: as the scenario says
+  /// Throws Error for a plan that is of no use, e.g. to the program that is to run it; empty: each
+  /// is of use.
+  std::function<void(const Plan&)> check_use;
 };
 
 /// Reads "search".

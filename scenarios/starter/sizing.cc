@@ -24,9 +24,6 @@ namespace {
 constexpr double kUsualBatch = 1 << 22;  // tokens: that of Llama 2 (arXiv 2307.09288, section 2.2)
 constexpr const char* kInterrupted = "not searched: interrupted";
 
-/// Leaves a search that is to be stopped.
-struct StoppedSearch {};
-
 /// Sets what is the same for all sizes, and lets the overrides win.
 void set_training(const SizingQuestion& question, JsonValue& document) {
   const JsonMember length = {question.in_samples ? "samples" : "tokens",
@@ -219,7 +216,7 @@ class SizeSurvey {
   void add_row(std::size_t machine, int devices) {
     SizedPlan row{.machine = machine, .devices = devices};
     try {
-      if (result_.stopped) throw StoppedSearch{};
+      if (result_.stopped) throw StopSearch{};
       row.global_batch_size = batch_for_row(devices);
       fill(row, document_of(result_.question, result_.question.machines[machine], devices,
                             row.global_batch_size));
@@ -227,7 +224,7 @@ class SizeSurvey {
       row.plan.reset();
       row.fits = false;
       row.problem = error.what();
-    } catch (const StoppedSearch&) {
+    } catch (const StopSearch&) {
       result_.stopped = true;
       row.problem = kInterrupted;
     }
@@ -252,7 +249,7 @@ class SizeSurvey {
       progress.done = done;
       progress.of = of;
       if (listener_.told) listener_.told(progress);
-      if (listener_.stop && listener_.stop()) throw StoppedSearch{};
+      if (listener_.stop && listener_.stop()) throw StopSearch{};
     });
   }
 

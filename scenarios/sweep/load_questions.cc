@@ -8,8 +8,9 @@
 namespace interlock {
 namespace {
 
-Question load_one(std::shared_ptr<const JsonValue> document, Diagnostics& diagnostics) {
-  Question scenario = load_question(*document, diagnostics);
+Question load_one(std::shared_ptr<const JsonValue> document, KnownParts& known,
+                  Diagnostics& diagnostics) {
+  Question scenario = load_question(*document, known, diagnostics);
   scenario.document = std::move(document);
   return scenario;
 }
@@ -17,8 +18,13 @@ Question load_one(std::shared_ptr<const JsonValue> document, Diagnostics& diagno
 }  // namespace
 
 Question load_point(std::shared_ptr<const JsonValue> document) {
+  KnownParts none;
+  return load_point(std::move(document), none);
+}
+
+Question load_point(std::shared_ptr<const JsonValue> document, KnownParts& known) {
   Diagnostics diagnostics;
-  Question scenario = load_one(std::move(document), diagnostics);
+  Question scenario = load_one(std::move(document), known, diagnostics);
   diagnostics.throw_if_any();
   return scenario;
 }
@@ -31,10 +37,11 @@ std::vector<Question> load_questions(const JsonValue& document) {
     points.push_back(plan.point(i, diagnostics));
   }
   std::vector<Question> scenarios;
+  KnownParts known;
   for (SweepPoint& point : points) {
     Diagnostics own;
     scenarios.push_back(
-        load_one(std::make_shared<const JsonValue>(std::move(point.document)), own));
+        load_one(std::make_shared<const JsonValue>(std::move(point.document)), known, own));
     scenarios.back().swept = std::move(point.swept);
     // The scenarios of a sweep share most of their text, and so its mistakes.
     diagnostics.add_new(own);

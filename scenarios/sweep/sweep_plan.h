@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/load/known_parts.h"
 #include "scenarios/load/question.h"
 #include "scenarios/sweep/sweep_axes.h"
 
@@ -58,6 +59,8 @@ class SweepPlan {
 
 /// Returns the scenario of a document without "sweep". Throws: Error with every mistake of it.
 Question load_point(std::shared_ptr<const JsonValue> document);
+/// Loads it with parts that are `known` from others.
+Question load_point(std::shared_ptr<const JsonValue> document, KnownParts& known);
 
 /// Returns a value in words: its name, itself, or the members of an object.
 std::string value_words(const JsonValue& value);

@@ -17,9 +17,11 @@
 #include <cstdio>
 #include <cstring>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/error.h"
@@ -54,11 +56,32 @@ bool read_all(int from, void* data, std::size_t size) {
   return true;
 }
 
-/// The head that comes before the bytes of a result.
+using Hire = std::function<OrderAnswerer()>;
+
+/// Orders that are given and answered in one run of a pool. See Jobs.
+struct Round {
+  std::function<std::optional<std::size_t>()> next;
+  std::function<std::string(std::size_t)> order;
+  std::function<void(const JobResult&)> done;
+  std::function<bool()> stop;
+};
+
+/// The head that comes before the bytes of an order, or of a result.
 struct PipeHead {
   std::uint64_t size = 0;
   bool problem = false;
 };
+
+bool write_text(int to, bool problem, const std::string& text) {
+  const PipeHead head{.size = text.size(), .problem = problem};
+  return write_all(to, &head, sizeof head) && write_all(to, text.data(), text.size());
+}
+
+bool read_text(int from, PipeHead& head, std::string& text) {
+  if (!read_all(from, &head, sizeof head)) return false;
+  text.resize(head.size);
+  return read_all(from, text.data(), text.size());
+}
 
 /// Writes to a process that died fail here and now instead of ending this one.
 class NoBrokenPipe {
@@ -72,22 +95,22 @@ class NoBrokenPipe {
   void (*before_)(int);
 };
 
-[[noreturn]] void work_and_exit(int orders, int results, pid_t parent, const Jobs& jobs) {
+[[noreturn]] void work_and_exit(int orders, int results, pid_t parent, const Hire& hire) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // no process would take the result
   if (::getppid() != parent) _exit(1);
   std::signal(SIGINT, SIG_IGN);  // the parent hears it too, and decides
-  for (std::uint64_t job = 0; read_all(orders, &job, sizeof job);) {
-    PipeHead head;
+  const OrderAnswerer answer = hire();
+  PipeHead head;
+  for (std::string order; read_text(orders, head, order);) {
+    bool problem = false;
     std::string bytes;
     try {
-      bytes = jobs.work(static_cast<std::size_t>(job));
+      bytes = answer(order);
     } catch (const std::exception& error) {
       bytes = error.what();
-      head.problem = true;
+      problem = true;
     }
-    head.size = bytes.size();
-    if (!write_all(results, &head, sizeof head)) break;
-    if (!write_all(results, bytes.data(), bytes.size())) break;
+    if (!write_text(results, problem, bytes)) break;
   }
   _exit(0);  // destructors and buffers are the parent's
 }
@@ -108,38 +131,38 @@ struct Worker {
 
 class ProcessPool {
  public:
-  ProcessPool(const Jobs& jobs, int processes)
-      : jobs_(jobs), workers_(static_cast<std::size_t>(processes)) {}
+  ProcessPool(Hire hire, int processes)
+      : hire_(std::move(hire)), workers_(static_cast<std::size_t>(processes)) {}
   ~ProcessPool() {
     for (Worker& worker : workers_) end(worker, worker.job.has_value());
   }
   ProcessPool(const ProcessPool&) = delete;
   ProcessPool& operator=(const ProcessPool&) = delete;
 
-  bool run() {
-    while (!stopped()) {
-      for (Worker& worker : workers_) give(worker);
+  bool run(const Round& round) {
+    no_more_ = false;
+    while (!round.stop || !round.stop()) {
+      for (Worker& worker : workers_) give(round, worker);
       if (!anyone_works()) return true;
-      take_results();
+      take_results(round);
     }
     return false;
   }
 
  private:
-  bool stopped() const { return jobs_.stop && jobs_.stop(); }
   bool anyone_works() const {
     return std::any_of(workers_.begin(), workers_.end(),
                        [](const Worker& worker) { return worker.job.has_value(); });
   }
 
-  void give(Worker& worker) {
+  void give(const Round& round, Worker& worker) {
     if (worker.job || no_more_) return;
-    worker.job = jobs_.next();
+    worker.job = round.next();
     no_more_ = !worker.job;
     if (no_more_) return;
     if (worker.id < 0) start(worker);
-    const std::uint64_t number = *worker.job;
-    write_all(worker.orders, &number, sizeof number);  // its death is seen when results are taken
+    // Its death is seen when results are taken.
+    write_text(worker.orders, false, round.order(*worker.job));
   }
 
   void start(Worker& worker) {
@@ -160,7 +183,7 @@ class ProcessPool {
       }
       ::close(orders[1]);
       ::close(results[0]);
-      work_and_exit(orders[0], results[1], parent, jobs_);
+      work_and_exit(orders[0], results[1], parent, hire_);
     }
     const int why = errno;
     ::close(orders[0]);
@@ -177,7 +200,7 @@ class ProcessPool {
     throw Error(std::string("cannot ") + what + ": " + std::strerror(errno));
   }
 
-  void take_results() {
+  void take_results(const Round& round) {
     std::vector<pollfd> waiting;
     std::vector<Worker*> whose;
     for (Worker& worker : workers_) {
@@ -187,22 +210,20 @@ class ProcessPool {
     }
     if (::poll(waiting.data(), waiting.size(), kLookUp) <= 0) return;
     for (std::size_t i = 0; i < waiting.size(); ++i) {
-      if (waiting[i].revents != 0) take_result(*whose[i]);
+      if (waiting[i].revents != 0) take_result(round, *whose[i]);
     }
   }
 
-  void take_result(Worker& worker) {
+  void take_result(const Round& round, Worker& worker) {
     JobResult result{*worker.job, "", ""};
     PipeHead head;
-    bool whole = read_all(worker.results, &head, sizeof head);
-    if (whole) {
-      std::string& text = head.problem ? result.problem : result.bytes;
-      text.resize(head.size);
-      whole = read_all(worker.results, text.data(), text.size());
+    if (!read_text(worker.results, head, result.bytes)) {
+      result = {result.job, "", death(end(worker, false))};
+    } else if (head.problem) {
+      result.problem = std::exchange(result.bytes, "");
     }
-    if (!whole) result.problem = death(end(worker, false));
     worker.job.reset();
-    jobs_.done(result);
+    round.done(result);
   }
 
   /// Ends a worker, waiting for what it does unless `at_once`. Returns its status.
@@ -218,17 +239,17 @@ class ProcessPool {
     return status;
   }
 
-  const Jobs& jobs_;
+  Hire hire_;
   std::vector<Worker> workers_;
   bool no_more_ = false;
   NoBrokenPipe no_broken_pipe_;
 };
 
-/// Returns what `job` gives, or what it throws.
-JobResult result_of(const Jobs& jobs, std::size_t job) {
+/// Returns what the `order` of `job` gives, or what it throws.
+JobResult result_of(const OrderAnswerer& answer, std::size_t job, const std::string& order) {
   JobResult result{job, "", ""};
   try {
-    result.bytes = jobs.work(job);
+    result.bytes = answer(order);
   } catch (const std::exception& error) {
     result.problem = error.what();
   }
@@ -237,7 +258,7 @@ JobResult result_of(const Jobs& jobs, std::size_t job) {
 
 class ThreadPool {
  public:
-  ThreadPool(const Jobs& jobs, const Workers& workers) : jobs_(jobs), workers_(workers) {}
+  ThreadPool(Hire hire, Workers workers) : hire_(std::move(hire)), workers_(std::move(workers)) {}
   ~ThreadPool() {
     {
       const std::lock_guard lock(guard_);
@@ -250,26 +271,28 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  bool run() {
+  bool run(const Round& round) {
+    no_more_ = false;
     while (true) {
-      if (jobs_.stop && jobs_.stop()) return false;
-      while (under_way_ < workers_.count && give()) {
+      if (round.stop && round.stop()) return false;
+      while (under_way_ < workers_.count && give(round)) {
       }
       if (under_way_ == 0) return true;
-      take_results();
+      take_results(round);
     }
   }
 
  private:
   /// Returns whether there was a job to give.
-  bool give() {
-    const std::optional<std::size_t> job = no_more_ ? std::nullopt : jobs_.next();
+  bool give(const Round& round) {
+    const std::optional<std::size_t> job = no_more_ ? std::nullopt : round.next();
     no_more_ = !job;
     if (no_more_) return false;
     ++under_way_;
+    std::string order = round.order(*job);
     {
       const std::lock_guard lock(guard_);
-      orders_.push_back(*job);
+      orders_.emplace_back(*job, std::move(order));
     }
     if (static_cast<int>(threads_.size()) < under_way_) threads_.emplace_back([this] { work(); });
     ordered_.notify_one();
@@ -278,21 +301,22 @@ class ThreadPool {
 
   void work() {
     const PlainLocale locale;
+    const OrderAnswerer answer = hire_();
     std::unique_lock lock(guard_);
     while (true) {
       ordered_.wait(lock, [this] { return ending_ || !orders_.empty(); });
       if (orders_.empty()) return;
-      const std::size_t job = orders_.front();
+      const auto [job, order] = std::move(orders_.front());
       orders_.pop_front();
       lock.unlock();
-      JobResult result = result_of(jobs_, job);
+      JobResult result = result_of(answer, job, order);
       lock.lock();
       results_.push_back(std::move(result));
       ended_.notify_one();
     }
   }
 
-  void take_results() {
+  void take_results(const Round& round) {
     std::deque<JobResult> results;
     {
       std::unique_lock lock(guard_);
@@ -303,39 +327,98 @@ class ThreadPool {
     if (workers_.meanwhile) workers_.meanwhile();
     for (const JobResult& result : results) {
       --under_way_;
-      jobs_.done(result);
+      round.done(result);
     }
   }
 
-  const Jobs& jobs_;
-  const Workers& workers_;
+  Hire hire_;
+  Workers workers_;
   int under_way_ = 0;
   bool no_more_ = false;
   std::mutex guard_;  // of what follows
   std::condition_variable ordered_, ended_;
-  std::deque<std::size_t> orders_;
+  std::deque<std::pair<std::size_t, std::string>> orders_;
   std::deque<JobResult> results_;
   bool ending_ = false;
   std::vector<std::thread> threads_;
 };
 
-/// Runs `jobs` here, one after the other.
-bool run_in_turn(const Jobs& jobs, const Workers& workers) {
-  while (!jobs.stop || !jobs.stop()) {
-    if (workers.meanwhile) workers.meanwhile();
-    const std::optional<std::size_t> job = jobs.next();
-    if (!job) return true;
-    jobs.done(result_of(jobs, *job));
+/// A worker that works here, one order after the other.
+class OwnThread {
+ public:
+  OwnThread(const Hire& hire, Workers workers) : answer_(hire()), workers_(std::move(workers)) {}
+
+  bool run(const Round& round) const {
+    while (!round.stop || !round.stop()) {
+      if (workers_.meanwhile) workers_.meanwhile();
+      const std::optional<std::size_t> job = round.next();
+      if (!job) return true;
+      round.done(result_of(answer_, *job, round.order(*job)));
+    }
+    return false;
   }
-  return false;
+
+ private:
+  OrderAnswerer answer_;
+  Workers workers_;
+};
+
+std::string bytes_of_number(std::size_t number) {
+  std::string bytes(sizeof number, '\0');
+  std::memcpy(bytes.data(), &number, sizeof number);
+  return bytes;
 }
+
+std::size_t number_in(const std::string& bytes) {
+  std::size_t number = 0;
+  CHECK(bytes.size() == sizeof number, "an order is the number of a job");
+  std::memcpy(&number, bytes.data(), sizeof number);
+  return number;
+}
+
+/// Processes, threads, or none of both.
+class AnyPool {
+ public:
+  AnyPool(Hire hire, const Workers& workers) {
+    CHECK(workers.count >= 1, "a pool has at least one worker");
+    if (!workers.threads) {
+      pool_.emplace<ProcessPool>(std::move(hire), workers.count);
+    } else if (workers.count > 1) {
+      pool_.emplace<ThreadPool>(std::move(hire), workers);
+    } else {
+      pool_.emplace<OwnThread>(hire, workers);
+    }
+  }
+
+  bool run(const Round& round) {
+    if (auto* processes = std::get_if<ProcessPool>(&pool_)) return processes->run(round);
+    if (auto* threads = std::get_if<ThreadPool>(&pool_)) return threads->run(round);
+    return std::get<OwnThread>(pool_).run(round);
+  }
+
+ private:
+  std::variant<std::monostate, ProcessPool, ThreadPool, OwnThread> pool_;
+};
 
 }  // namespace
 
+WorkerPool::WorkerPool(std::function<OrderAnswerer()> hire, const Workers& workers)
+    : answer_([pool = std::make_shared<AnyPool>(std::move(hire), workers)](const Orders& orders) {
+        std::size_t next = 0;
+        pool->run({.next = [&]() -> std::optional<std::size_t> {
+                     return next < orders.count ? std::optional(next++) : std::nullopt;
+                   },
+                   .order = orders.order,
+                   .done = orders.done,
+                   .stop = {}});
+      }) {}
+
 bool run_jobs(const Jobs& jobs, const Workers& workers) {
-  CHECK(workers.count >= 1, "a pool has at least one worker");
-  if (!workers.threads) return ProcessPool(jobs, workers.count).run();
-  return workers.count == 1 ? run_in_turn(jobs, workers) : ThreadPool(jobs, workers).run();
+  const Hire hire = [&jobs] {
+    return [&jobs](const std::string& order) { return jobs.work(number_in(order)); };
+  };
+  return AnyPool(hire, workers)
+      .run({.next = jobs.next, .order = bytes_of_number, .done = jobs.done, .stop = jobs.stop});
 }
 
 int usable_processors() {

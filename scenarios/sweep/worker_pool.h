@@ -49,6 +49,32 @@ struct Jobs {
 /// REQUIRES: workers.count >= 1.
 bool run_jobs(const Jobs& jobs, const Workers& workers);
 
+/// Answers an order. What it keeps between orders is its worker's own.
+using OrderAnswerer = std::function<std::string(const std::string& order)>;
+
+/// Some orders of a pool.
+struct Orders {
+  std::size_t count = 0;
+  std::function<std::string(std::size_t)> order;  // called here: the bytes that a worker is given
+  std::function<void(const JobResult&)> done;     // told here, in the order of their ends
+};
+
+/// Workers that live until the pool ends, and so learn from one order for the next.
+class WorkerPool {
+ public:
+  /// `hire` makes the answerer of a worker; it is called by the worker, for its first order.
+  /// Processes see what was there when the first order was given.
+  WorkerPool(std::function<OrderAnswerer()> hire, const Workers& workers);
+  WorkerPool(const WorkerPool&) = delete;
+  WorkerPool& operator=(const WorkerPool&) = delete;
+
+  /// Has all `orders` answered. Throws as run_jobs().
+  void answer(const Orders& orders) { answer_(orders); }
+
+ private:
+  std::function<void(const Orders&)> answer_;  // keeps the workers
+};
+
 /// Processors that this process may use, at least one.
 int usable_processors();
 

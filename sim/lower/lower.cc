@@ -300,6 +300,19 @@ Brevity what_to_leave_out(const LowerInputs& inputs, const Program& links) {
   return brevity;
 }
 
+/// Returns what is to be known of the links of `inputs`; works it out once for all programs that
+/// share that. `brief`: exchanges may be left out.
+KnownLinks links_of(const LowerInputs& inputs, bool brief) {
+  const bool keeps = inputs.known_links && inputs.schedule.steps > 1;
+  if (keeps && inputs.known_links->known) return *inputs.known_links;
+  const Program links = lower_all(inputs, {.once = true});
+  KnownLinks found{
+      .known = true, .shared = shares_links(links), .folds = links.folding_problem.empty()};
+  if (brief) found.left_out = what_to_leave_out(inputs, links).inside;
+  if (keeps) *inputs.known_links = found;
+  return found;
+}
+
 }  // namespace
 
 Program lower(const LowerInputs& given) {
@@ -314,14 +327,14 @@ Program lower(const LowerInputs& given) {
     }
   }
   const bool brief = may_leave_out(inputs);
-  Program links;
-  if (brief || !inputs.contention) links = lower_all(inputs, {.once = true});
-  Brevity brevity = brief ? what_to_leave_out(inputs, links) : Brevity{};
+  KnownLinks links;
+  if (brief || !inputs.contention) links = links_of(inputs, brief);
+  Brevity brevity{.inside = links.left_out};
   // If equal ranks do not do the same, it is unknown which of them meet.
-  if (!inputs.contention) brevity.alone = !links.folding_problem.empty();
+  if (!inputs.contention) brevity.alone = !links.folds;
   Program program = lower_all(inputs, brevity);
   if (inputs.contention) return program;
-  program.ignores_contention = (brief && shares_links(links)) || shares_links(program);
+  program.ignores_contention = (brief && links.shared) || shares_links(program);
   for (Wire& wire : program.wires) wire.shared = false;
   for (Collective& collective : program.collectives) collective.shared = false;
   return program;

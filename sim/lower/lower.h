@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -15,6 +17,14 @@
 #include "sim/program/program.h"
 
 namespace interlock {
+
+/// The links of a program that has every exchange once.
+struct KnownLinks {
+  bool known = false;
+  std::array<bool, kMeshAxes> left_out = {};  // axes of exchanges that need not be written out
+  bool shared = false;                        // by several messages or collectives
+  bool folds = true;                          // ranks stand for others exactly
+};
 
 struct LowerInputs {
   Schedule schedule;
@@ -36,6 +46,9 @@ struct LowerInputs {
   bool contention = true;  // false: messages and collectives have their links to themselves
   StageLayouts layouts;    // where they differ; `mesh` then says only how many devices a rank has
   double most_ticks_per_second = 1e18;  // to lower one run as another one was
+  /// For programs that differ in their number of steps, from 2 on: what one of them found out of
+  /// its links, for the others; null: each finds out by itself.
+  std::shared_ptr<KnownLinks> known_links = {};
 };
 
 /// Returns how the stages of a simulated rank are divided.

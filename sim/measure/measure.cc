@@ -213,6 +213,11 @@ RhythmicMeasurement measure_run(const ProgramOfSteps& lower, const MeasureInputs
 std::optional<Measurement> measure_periods(const ProgramOfSteps& lower,
                                            const MeasureInputs& inputs) {
   const LongStep& step = *inputs.long_step;
+  const std::int64_t all = step.micro_batches, period = step.period;
+  const auto few_of = [&](int stages) {
+    return all % period + std::int64_t{6} * stages / period * period;
+  };
+  if (kLeastSaving * few_of(step.stages) >= all) return std::nullopt;
   const Program whole = lower(inputs.steps, kAnyTicks);
   if (count_tasks(whole) < kLeastTasksSkipped) return std::nullopt;
   const double ticks = whole.ticks_per_second;
@@ -222,9 +227,8 @@ std::optional<Measurement> measure_periods(const ProgramOfSteps& lower,
         [&](int steps, double most) { return shorter(steps, std::min(most, ticks)); }, inputs,
         false);
   };
-  const std::int64_t all = step.micro_batches, period = step.period;
-  for (std::int64_t few = all % period + std::int64_t{6} * whole.stages / period * period;
-       kLeastSaving * few < all; few *= 2, few += (all - few) % period) {
+  for (std::int64_t few = few_of(whole.stages); kLeastSaving * few < all;
+       few *= 2, few += (all - few) % period) {
     RhythmicMeasurement shorter = measure_short(few);
     if (!shorter.measurement.metrics.steady) break;  // nor would a longer step be
     const std::int64_t rhythm = shorter.rhythm;

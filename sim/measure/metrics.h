@@ -101,8 +101,8 @@ using ProgramOfSteps = std::function<Program(int steps, double most_ticks_per_se
 /// A flushed schedule whose order is a loop in the middle of its step: with `period` micro-batches
 /// more, the loop makes one more turn, and nothing else changes.
 struct LongStep {
-  int micro_batches = 1;  // M
-  int period = 1;
+  int micro_batches = 1, period = 1;
+  int stages = 1;                                          // its program has these or more
   std::function<ProgramOfSteps(int micro_batches)> lower;  // with another M
 };
 

@@ -60,6 +60,7 @@ struct Mesh {
   int replicas() const { return degree(Dimension::Data) * degree(Dimension::Context); }
   int devices_of_rank() const { return replicas() * degree(Dimension::Tensor); }
   int devices() const { return devices_of_rank() * degree(Dimension::Pipeline); }
+  bool operator==(const Mesh&) const = default;
 };
 
 /// Returns the device at `at`.

@@ -84,9 +84,8 @@ ModelGraph packed_graph(const ModelGraph& graph, const Documents& documents) {
   CHECK(graph.packed, "samples of the model can be packed");
   ModelGraph made = graph;
   made.modules = graph.packed(documents).modules;
-  for (std::size_t i = 0; i < made.modules.size(); ++i) {
-    made.modules[i].head = graph.modules[i].head;
-  }
+  std::vector<Module>& modules = made.modules.edit();
+  for (std::size_t i = 0; i < modules.size(); ++i) modules[i].head = graph.modules[i].head;
   made.slice = nullptr;
   return made;
 }

@@ -3,6 +3,7 @@
 #include "sim/plan/stage_cost.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/error.h"
 #include "sim/plan/equal_modules.h"
@@ -224,15 +225,18 @@ StageCost forward_only(const StageCost& module) {
   return cost;
 }
 
-/// Modules as `strategy` runs them. Forward-forward takes each through a positive and a negative
-/// pass and makes weight gradients of both from a loss of its own, so that nothing goes further
-/// back than its weights.
-std::vector<StageCost> as_run(std::vector<StageCost> modules, const Strategy& strategy) {
+/// Returns modules as `strategy` runs them; in `changed` if that is another way. Forward-forward
+/// takes each through a positive and a negative pass and makes weight gradients of both from a loss
+/// of its own, so that nothing goes further back than its weights.
+const std::vector<StageCost>& as_run(const std::vector<StageCost>& modules,
+                                     const Strategy& strategy, std::vector<StageCost>& changed) {
   if (strategy.kind == StrategyKind::Inference) {
-    std::transform(modules.begin(), modules.end(), modules.begin(), forward_only);
+    std::transform(modules.begin(), modules.end(), std::back_inserter(changed), forward_only);
+    return changed;
   }
   if (strategy.kind != StrategyKind::ForwardForward) return modules;
-  for (StageCost& module : modules) {
+  changed = modules;
+  for (StageCost& module : changed) {
     for (OpCost* cost : {&module.forward, &module.backward_weight, &module.recompute}) {
       *cost += OpCost(*cost);
     }
@@ -241,7 +245,7 @@ std::vector<StageCost> as_run(std::vector<StageCost> modules, const Strategy& st
     module.stash = 2 * module.stash;
     module.carried = 2 * module.carried;
   }
-  return modules;
+  return changed;
 }
 
 /// The last `count` of modules [first, last), or as many as there are.
@@ -274,7 +278,8 @@ std::vector<StageCost> price_modules(const ModelGraph& graph, const PriceInputs&
 std::vector<StageCost> price_stages(const std::vector<StageCost>& priced,
                                     const Partition& partition, const Strategy& strategy,
                                     const std::vector<StageRole>& roles) {
-  const std::vector<StageCost> modules = as_run(priced, strategy);
+  std::vector<StageCost> changed;
+  const std::vector<StageCost>& modules = as_run(priced, strategy, changed);
   const int stages = static_cast<int>(roles.size());
   CHECK(partition.stages() == parts_of(strategy, stages), "the partition has other parts");
   std::vector<StageCost> costs(stages);
@@ -346,6 +351,12 @@ const OpCost& recompute_cost(const StageCost& stage, const Traversal& traversal)
 
 namespace {
 
+/// Times of a module that not every stage with it takes.
+struct ModuleTimes {
+  int tied_to = 0;
+  Seconds tied_update, first_backward_input, gradient_addition, head, head_update;
+};
+
 /// Times of all modules below one, so that a range costs the same whatever its length.
 struct TimeSums {
   Seconds once, each_traversal, weight;
@@ -368,11 +379,16 @@ std::vector<TimeSums> time_sums(const std::vector<StageCost>& modules, int updat
 
 StageTime busy_time(const std::vector<StageCost>& priced, const Strategy& strategy,
                     const std::vector<StageRole>& roles, int update_every) {
-  const std::vector<StageCost> modules = as_run(priced, strategy);
-  const std::vector<TimeSums> sums = time_sums(modules, update_every);
+  std::vector<StageCost> changed;
+  const std::vector<StageCost>& run = as_run(priced, strategy, changed);
+  const std::vector<TimeSums> sums = time_sums(run, update_every);
   std::vector<int> tied;  // modules that share weights with another
-  for (std::size_t m = 0; m < modules.size(); ++m) {
-    if (modules[m].tied_update.time > Seconds(0)) tied.push_back(static_cast<int>(m));
+  std::vector<ModuleTimes> modules;
+  modules.reserve(run.size());
+  for (std::size_t m = 0; m < run.size(); ++m) {
+    modules.push_back({run[m].tied_to, run[m].tied_update.time, run[m].first_backward_input.whole(),
+                       run[m].gradient_addition, run[m].head.whole(), run[m].head_update.time});
+    if (run[m].tied_update.time > Seconds(0)) tied.push_back(static_cast<int>(m));
   }
   return [=](int stage, int first, int last) {
     const Seconds once = sums[last].once - sums[first].once;
@@ -382,7 +398,7 @@ StageTime busy_time(const std::vector<StageCost>& priced, const Strategy& strate
     Seconds busy = once;
     for (const int m : tied) {
       const bool copy = first <= m && m < last && first > modules[m].tied_to;
-      if (copy) busy += modules[m].tied_update.time / update_every;
+      if (copy) busy += modules[m].tied_update / update_every;
     }
     for (const Traversal& traversal : role.traversals) {
       const bool skips = !traversal.to_previous && strategy.skip_unneeded_input_gradients;
@@ -391,11 +407,11 @@ StageTime busy_time(const std::vector<StageCost>& priced, const Strategy& strate
       busy += traversal.partial ? sums[last].each_traversal - sums[lowest].each_traversal +
                                       sums[last].weight - sums[lowest].weight
                                 : backward;
-      busy -= skips ? modules[lowest].first_backward_input.whole() : Seconds(0);
+      busy -= skips ? modules[lowest].first_backward_input : Seconds(0);
     }
-    const StageCost& top = modules[last - 1];
+    const ModuleTimes& top = modules[last - 1];
     busy += role.summed_gradients * top.gradient_addition;
-    if (role.head) busy += top.head.whole() + top.head_update.time / update_every;
+    if (role.head) busy += top.head + top.head_update / update_every;
     return busy;
   };
 }

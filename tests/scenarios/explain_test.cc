@@ -55,6 +55,22 @@ TEST_CASE("naive training with latency gains what its period says") {
   CHECK(change_with(answers, "cluster.link.bandwidth=200 GB/s").gain == Seconds(0));
 }
 
+TEST_CASE("an explanation that is stopped keeps what was tried, and counts the others") {
+  const Answers whole = answers_of({});
+  const JsonValue value = parse_json(kFourModules, "test.json");
+  std::size_t tried = 0;
+  const Answers part = answer(
+      value, 1, [&](std::size_t done, std::size_t) { tried = done; }, [&] { return tried >= 3; });
+  CHECK(tried == 3);
+  CHECK(part.changes.size() + static_cast<std::size_t>(part.refused) == tried);
+  const std::size_t all = whole.changes.size() + static_cast<std::size_t>(whole.refused);
+  CHECK(static_cast<std::size_t>(part.untried) == all - tried);
+  CHECK(whole.untried == 0);
+  for (const TriedChange& one : part.changes) {
+    CHECK(one.gain == change_with(whole, one.change.settings.front()).gain);
+  }
+}
+
 TEST_CASE("more micro-batches of a profile are more work, and gain by the work that they do") {
   // GPipe and 1F1B: (M + K - 1)(f + B) for M; M = 4: 21 ms; M = 8: 33 ms for twice the work.
   const Answers answers = answers_of({"training.micro_batches=4"});

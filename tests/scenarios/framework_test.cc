@@ -1,7 +1,7 @@
 // Times that a framework adds to a step, against launches, bytes and exchanges of the model.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/file.h"
-#include "scenarios/load/read_framework.h"
+#include "scenarios/contract/read_framework.h"
 #include "scenarios/simulate/run_scenario.h"
 #include "tests/scenarios/documents.h"
 

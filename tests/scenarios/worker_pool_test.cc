@@ -74,5 +74,54 @@ TEST_CASE("a stop gives up what runs") {
   CHECK(done == 5);
 }
 
+/// Answers an order with how many it had before, and its bytes; "die" ends the process.
+OrderAnswerer counting() {
+  return [count = 0](const std::string& order) mutable {
+    if (order == "die") _exit(7);
+    if (order == "refuse") throw Error("refused");
+    return std::to_string(count++) + order;
+  };
+}
+
+TEST_CASE("workers of a pool live from one call to the next, and a dead one is replaced") {
+  WorkerPool pool(counting, 1);
+  const auto answers = [&](const std::vector<std::string>& orders) {
+    std::vector<std::string> told(orders.size());
+    pool.answer({.count = orders.size(),
+                 .order = [&](std::size_t i) { return orders[i]; },
+                 .done =
+                     [&](const JobResult& result) {
+                       told[result.job] = result.problem.empty() ? result.bytes : result.problem;
+                     }});
+    return told;
+  };
+  using Texts = std::vector<std::string>;
+  CHECK(answers({"a", "b"}) == Texts{"0a", "1b"});
+  CHECK(answers({"refuse", "c"}) == Texts{"refused", "2c"});
+  CHECK(
+      answers({"die", std::string(200'000, 'd')}) ==
+      Texts{"the process that simulated it ended with status 7", "0" + std::string(200'000, 'd')});
+  CHECK(answers({"e"}) == Texts{"1e"});
+}
+
+TEST_CASE("threads of a pool have what they know for themselves") {
+  for (const int threads : {1, 3}) {
+    CAPTURE(threads);
+    WorkerPool pool(counting, Workers::of_threads(threads));
+    int answered = 0;
+    for (int call = 0; call < 5; ++call) {
+      pool.answer({.count = 20,
+                   .order = [](std::size_t) { return std::string("x"); },
+                   .done =
+                       [&](const JobResult& result) {
+                         CHECK(result.problem.empty());
+                         ++answered;
+                       }});
+    }
+    // Every answer but the first of a worker counts those before it.
+    CHECK(answered == 100);
+  }
+}
+
 }  // namespace
 }  // namespace interlock::worker_pool_test

@@ -146,7 +146,7 @@ namespace {
 
 /// Makes a search vary one option beside the degrees, or leaves all to what is usual.
 void add_options(Json& search, Random& random) {
-  switch (random.integer(0, 4)) {
+  switch (random.integer(0, 5)) {
     case 0:
       search["overlap_weights"] = {false, true};
       return;
@@ -158,6 +158,9 @@ void add_options(Json& search, Random& random) {
       return;
     case 3:
       search["offload"] = {{{"optimizer", 1}}, {{"activations", 0.5}}};
+      return;
+    case 4:
+      search["gradient_reduction"] = {"step", "micro_batch"};
       return;
     default:
       search["overlap_gradients"] = {false, true};
@@ -246,6 +249,9 @@ JsonValue random_plan(const std::string& text, Random& random) {
   if (zero > 0 && zero < 3 && random.integer(0, 1) == 0) plan["parallel"]["overlap_weights"] = true;
   if (random.integer(0, 5) == 0) plan["training"]["offload"] = {{"optimizer", 1}};
   if (random.integer(0, 5) == 0) plan["training"]["offload"] = {{"activations", 0.5}};
+  if (zero > 1 && random.integer(0, 2) == 0) {
+    plan["parallel"]["gradient_reduction"] = "micro_batch";
+  }
   return document_of(plan);
 }
 
@@ -293,6 +299,9 @@ std::vector<Json> options_of(const Json& space, const Values& values) {
     const bool fewer = values.zero == 3 && of_node > 1 && of_node < replicas;
     vary("/parallel/shard",
          asked("shard", fewer && replicas % of_node == 0 ? Json{nullptr, of_node} : Json{nullptr}));
+  }
+  if (values.zero >= 2 && search.contains("gradient_reduction")) {
+    vary("/parallel/gradient_reduction", search["gradient_reduction"]);
   }
   const bool copies = replicas > 1 || values.tensor > values.expert * values.expert_tensor;
   if (copies && search.contains("overlap_gradients")) {

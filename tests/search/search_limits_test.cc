@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <memory>
 #include <set>
 
@@ -50,6 +51,63 @@ TEST_CASE("a price that is unknown is asked for where it would be written") {
   told(R"({"machine": "dgx-a100-40g", "devices": 4})", "e.g. --set cluster.price='2.50 USD/h'");
   told(R"({"machines": ["dgx-a100-40g", "dgx-h100"]})",
        R"(e.g. "price": "2.50 USD/h" in each of its "machines")");
+}
+
+TEST_CASE("plans of no use are left out, and what is found is the best of the others") {
+  const JsonValue document = parse_json(kSpace, "space.json");
+  SearchRequest request = request_of(document);
+  const int data = searched({}).plans.at(0).layout.data;
+  request.check_use = [data](const Plan& plan) {
+    if (plan.question.mesh.degree(Dimension::Data) == data) throw Error("too many replicas");
+  };
+  const SearchResult useful = search_plans(document, request, 2);
+  const SearchResult alone = searched({data == 1   ? "search.data=[2, 4]"
+                                       : data == 2 ? "search.data=[1, 4]"
+                                                   : "search.data=[1, 2]"});
+  CHECK(useful.counts.useless > 0);
+  CHECK(useful.counts.useless_because == "too many replicas");
+  REQUIRE(!useful.plans.empty());
+  CHECK(value_of(useful.plans[0], Aim::Time) <= value_of(alone.plans.at(0), Aim::Time));
+  for (const FoundPlan& plan : useful.plans) CHECK(plan.layout.data != data);
+  // ZeRO 2 and 3 are tried as a program may run them that reduces gradients as they come.
+  const auto reduces_soon = [](const FoundPlan& plan) {
+    return std::any_of(plan.settings.begin(), plan.settings.end(), [](const Setting& one) {
+      return one.path == "parallel.gradient_reduction" && one.value.text == "micro_batch";
+    });
+  };
+  request.check_use = [](const Plan& plan) {
+    const DataParallel& data = plan.question.data_parallel;
+    if (data.gradient_reduction == GradientReduction::Step) throw Error("too late");
+  };
+  const SearchResult soon = search_plans(document, request, 2);
+  REQUIRE(!soon.plans.empty());
+  for (const FoundPlan& plan : soon.plans) CHECK(reduces_soon(plan));
+}
+
+TEST_CASE("a search that is stopped keeps the plans that it found, the best first") {
+  const JsonValue document = parse_json(kSpace, "space.json");
+  const SearchResult whole = search_plans(document, 2);
+  std::size_t kept = 0, empty = 0;
+  for (int most = 0;; ++most) {
+    int told = 0;
+    const auto stop = [&](std::size_t, std::size_t) {
+      if (told++ == most) throw StopSearch{};
+    };
+    try {
+      const SearchResult part = search_plans(document, 2, stop);
+      if (!part.stopped) break;
+      ++kept;
+      REQUIRE(part.plans.size() <= whole.plans.size());
+      for (std::size_t i = 0; i < part.plans.size(); ++i) {
+        CHECK(part.plans[i].estimate.values == whole.plans[i].estimate.values);
+      }
+    } catch (const StopSearch&) {
+      CHECK(kept == 0);
+      ++empty;
+    }
+  }
+  CHECK(empty > 0);
+  CHECK(kept > 0);
 }
 
 TEST_CASE("each aim has its own best plan") {

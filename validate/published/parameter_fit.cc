@@ -17,7 +17,7 @@
 #include "base/text.h"
 #include "hardware/devices/catalogue_file.h"
 #include "reports/words/scale.h"
-#include "scenarios/load/read_framework.h"
+#include "scenarios/contract/read_framework.h"
 #include "validate/published/accuracy_report.h"
 #include "validate/published/predict_rows.h"
 

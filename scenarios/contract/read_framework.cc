@@ -1,6 +1,6 @@
 // Reads "training.framework": what a training framework adds to kernels and rates.
 // SPDX-License-Identifier: Apache-2.0
-#include "scenarios/load/read_framework.h"
+#include "scenarios/contract/read_framework.h"
 
 #include "hardware/devices/catalogue_file.h"
 #include "scenarios/contract/contract.h"

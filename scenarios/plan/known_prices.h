@@ -1,0 +1,41 @@
+// KnownPrices: prices that were worked out before, for questions that differ in little.
+// SPDX-License-Identifier: Apache-2.0
+//
+// A search asks for thousands of plans of one model on one cluster. Those of equal degrees, sizes
+// and recomputation have modules of the same prices, whatever their schedule and partition; and few
+// meshes have groups of their own, so that exchanges are priced again and again.
+// Not for several threads at once.
+#pragma once
+
+#include <array>
+#include <list>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "models/layers/model_graph.h"
+#include "sim/plan/mesh.h"
+#include "sim/plan/stage_cost.h"
+
+namespace interlock {
+
+struct KnownPrices {
+  /// All that the time of an exchange depends on, but the kind of cluster.
+  using ExchangeKey = std::array<double, 27>;
+  struct ExchangeHash {
+    std::size_t operator()(const ExchangeKey& key) const;
+  };
+  std::unordered_map<ExchangeKey, Seconds, ExchangeHash> exchanges;
+
+  /// The modules of a graph on the device at a place of a mesh.
+  struct Modules {
+    SharedList<Module> of;
+    int devices = 1;  // of the cluster
+    Mesh mesh;
+    Coordinates at = {};
+    std::shared_ptr<const std::vector<StageCost>> prices;
+  };
+  std::list<Modules> modules;  // the one that was used last comes first
+};
+
+}  // namespace interlock
