@@ -13,6 +13,8 @@
 
 #include "base/error.h"
 #include "reports/sweeps/ranking.h"
+#include "tests/cli/child_program.h"
+#include "tests/support/skipped.h"
 
 namespace interlock {
 
@@ -60,6 +62,28 @@ std::vector<pid_t> StartedProgram::children() const {
     if (std::stol(text.substr(end + 4)) == id_) children.push_back(std::stoi(name));
   }
   return children;
+}
+
+bool lacks_mpi() {
+  const bool lacks =
+      !std::filesystem::exists(MPI_MODULE) || run_shell("command -v mpirun", ".").exit_code != 0;
+  if (lacks) tell_skipped("sweeps by MPI ranks", "libopenmpi-dev openmpi-bin");
+  return lacks;
+}
+
+std::vector<std::string> by_three_ranks(const std::vector<std::string>& words) {
+  std::vector<std::string> all = {
+      "env",
+      "ASAN_OPTIONS=detect_leaks=0",  // Open MPI's, in modules that are gone by then
+      "OMPI_ALLOW_RUN_AS_ROOT=1",
+      "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+      "mpirun",
+      "-n",
+      "3",
+      "--oversubscribe",
+      INTERLOCK_PROGRAM};
+  all.insert(all.end(), words.begin(), words.end());
+  return all;
 }
 
 std::size_t rows_in(const std::string& database) {

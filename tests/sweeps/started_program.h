@@ -30,6 +30,11 @@ class StartedProgram {
   int status_ = 0;
 };
 
+/// Says whether there is no MPI here, and for a test that is left out, what it would take.
+bool lacks_mpi();
+/// Returns `words` for the program as three ranks of mpirun run it.
+std::vector<std::string> by_three_ranks(const std::vector<std::string>& words);
+
 /// Rows in the file of a sweep; 0 if there is none yet.
 std::size_t rows_in(const std::string& database);
 

@@ -7,34 +7,13 @@
 #include <filesystem>
 
 #include "tests/cli/child_program.h"
-#include "tests/support/skipped.h"
 #include "tests/sweeps/started_program.h"
 
 namespace interlock::sweep_ranks_test {
 namespace {
 
-bool lacks_mpi() {
-  const bool lacks =
-      !std::filesystem::exists(MPI_MODULE) || run_shell("command -v mpirun", ".").exit_code != 0;
-  if (lacks) tell_skipped("sweeps by MPI ranks", "libopenmpi-dev openmpi-bin");
-  return lacks;
-}
-
 std::vector<std::string> three_ranks(const std::string& database) {
-  return {"env",
-          "ASAN_OPTIONS=detect_leaks=0",  // Open MPI's, in modules that are gone by then
-          "OMPI_ALLOW_RUN_AS_ROOT=1",
-          "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
-          "mpirun",
-          "-n",
-          "3",
-          "--oversubscribe",
-          INTERLOCK_PROGRAM,
-          "sweep",
-          "sweep.json",
-          "--db",
-          database,
-          "-q"};
+  return by_three_ranks({"sweep", "sweep.json", "--db", database, "-q"});
 }
 
 /// Kills one of three ranks after 100 rows. Returns false if all was done by then, since this
