@@ -55,7 +55,7 @@ class Diagnostics {
   /// Adds those of `others` that are not among the mistakes yet.
   void add_new(const Diagnostics& others);
   bool empty() const { return messages_.empty(); }
-  /// True if further messages would only be counted, so that composing them is a waste.
+  /// Returns true if further messages would only be counted, so that composing them is a waste.
   bool full() const { return messages_.size() >= 100; }
   const std::vector<std::string>& messages() const { return messages_; }
   /// Throws: Error with every kept message, one a line, if there is any.

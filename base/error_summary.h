@@ -6,10 +6,10 @@
 
 namespace interlock {
 
-/// The middle of `values`, of two the mean. REQUIRES: there is one.
+/// Returns the middle of `values`, of two the mean. REQUIRES: there is one.
 double median_of(std::vector<double> values);
-/// The value that a share `part` of `values` does not exceed (nearest rank). REQUIRES: there is
-/// one; 0 <= part <= 1.
+/// Returns the value that a share `part` of `values` does not exceed (nearest rank). REQUIRES:
+/// there is one; 0 <= part <= 1.
 double quantile_of(std::vector<double> values, double part);
 
 /// Relative errors, predicted / measured - 1.
@@ -20,7 +20,7 @@ struct ErrorSummary {
   double bias = 0;                       // their mean
   double low = 0, high = 0;              // 95 % interval of mape, by bootstrap
 };
-/// All zero if there is none. The bootstrap draws with `seed`.
+/// Returns the summary of `errors`; all zero if there is none. The bootstrap draws with `seed`.
 ErrorSummary error_summary(const std::vector<double>& errors, int seed = 1);
 
 /// How well `predicted` tells which of the measured values is larger.

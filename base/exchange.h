@@ -1,5 +1,9 @@
 // Exchange: what devices send each other inside an op; where models meet hardware, as in work.h.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: {AllReduce, MeshAxis::Tensor, 2 MiB, count 25} is what the forward of the first half of
+// gpt2-medium waits for on tensor ranks: 25 times in turn the ranks add up 2 MiB each, and each has
+// the sum.
 #pragma once
 
 #include <compare>

@@ -10,13 +10,14 @@
 
 namespace interlock {
 
-/// The bytes of `path`. Throws: Error naming the path and the reason, also for more than `most`.
+/// Returns the bytes of `path`. Throws: Error naming the path and the reason, also for more than
+/// `most`.
 std::string read_file(const std::string& path, std::size_t most = SIZE_MAX);
 
 /// Hands out a text piece by piece; a piece lasts until the next is asked for, and an empty one is
 /// the end.
 using TextPieces = std::function<std::string_view()>;
-/// The bytes of `path`, which may be more than fit in memory.
+/// Returns the bytes of `path`, which may be more than fit in memory.
 /// Throws: Error naming the path and the reason, also when a piece is asked for.
 TextPieces read_pieces(const std::string& path);
 
@@ -37,8 +38,8 @@ using TextSource = std::function<void(const TextSink&)>;
 /// as it was.
 void write_file(const std::string& path, const TextSource& contents);
 
-/// The folder of shipped data `name`, e.g. "models/zoo": under $INTERLOCK_DATA if set, else where
-/// own_file() was installed, in share/interlock/, else in the source tree it was built from.
+/// Returns the folder of shipped data `name`, e.g. "models/zoo": under $INTERLOCK_DATA if set, else
+/// where own_file() was installed, in share/interlock/, else in the source tree it was built from.
 std::string data_folder(std::string_view name);
 
 }  // namespace interlock

@@ -10,7 +10,7 @@ namespace interlock {
 /// Returns the file that this code was loaded from: the program, a module of it, or libinterlock.
 const std::filesystem::path& own_file();
 
-/// The path of the module `name` ("libinterlock_simgrid.so"): beside own_file(), else in
+/// Returns the path of the module `name` ("libinterlock_simgrid.so"): beside own_file(), else in
 /// lib/interlock/ of the place where it was installed. The first of both if there is neither.
 std::string module_file(const std::string& name);
 

@@ -1,5 +1,8 @@
 // Spread: what a number does over runs that differ in their seed only.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: 1, 2, 3, 4 and 10 have the mean 4, the deviation 3.54, the median 3; p95 is 8.8, four
+// fifths of the way from 4 to 10.
 #pragma once
 
 #include <vector>

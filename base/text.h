@@ -24,7 +24,7 @@ std::optional<WrittenQuantity> parse_quantity(std::string_view text);
 /// Returns the units that parse_quantity knows of a dimension: "ns", "us", ... of times.
 std::vector<std::string> unit_names(WrittenQuantity::Dimension dimension);
 
-/// Bytes of the character at the start of `text`; 0 if it is empty or no valid UTF-8.
+/// Returns the bytes of the character at the start of `text`; 0 if it is empty or no valid UTF-8.
 std::size_t utf8_length(std::string_view text);
 /// `text` with control characters and invalid bytes escaped, cut with "..." after `most` bytes.
 std::string printable(std::string_view text, std::size_t most);
@@ -41,10 +41,10 @@ std::string format(Watts value);
 std::string format(Joules value);
 /// "12.3%" of a fraction.
 std::string format_percent(double fraction);
-/// A plain number with three significant digits and thousands as k, M, G: "1.52 k".
+/// Returns a plain number with three significant digits and thousands as k, M, G: "1.52 k".
 std::string format_number(double value);
 
-/// The name nearest to `word` by edit distance, if it is near enough to be a likely slip.
+/// Returns the name nearest to `word` by edit distance, if it is near enough to be a likely slip.
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& names);
 /// "a", "a or b", "a, b or c".
 std::string join_choices(const std::vector<std::string>& names);

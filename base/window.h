@@ -4,6 +4,11 @@
 // Input and output are cut evenly each for itself, as in DistDL (Hewett and Grady, arXiv
 // 2006.03108), so that strides and padding move one against the other: what a part lacks to make
 // its output, its halo, differs from part to part. Models say who lacks what; hardware moves it.
+//
+// Example: 8 elements in 2 parts under a kernel of 3 with padding 1. Part 0 makes [0, 4) and reads
+// [0, 5), so it lacks one element at its right; part 1 reads [3, 8), and lacks one at its left.
+// With 9 elements and stride 2, part 0 makes 3 of the 5 outputs, reads [0, 6) and lacks one; part 1
+// reads [5, 9), its own.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +32,9 @@ struct Window {
   int dilation = 1;
 };
 
-/// Elements of the output. REQUIRES: the window fits into the padded length.
+/// Returns the elements of the output. REQUIRES: the window fits into the padded length.
 std::int64_t output_length(std::int64_t length, const Window& window);
-/// The input that part `index` of the output reads, without padding. Requires that too.
+/// Returns the input that part `index` of the output reads, without padding. Requires that too.
 IndexRange input_of(std::int64_t length, int parts, int index, const Window& window);
 
 /// Pixels that a part needs beyond its own part of the input to make its own part of the output.

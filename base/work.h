@@ -68,7 +68,7 @@ struct Work {
 /// convention counts the whole score matrix or half of it, whatever the kernel computes of it.
 inline Flops counted_flops(const Work& work) { return work.counted.value_or(work.flops); }
 
-/// A kernel whose duration is known, e.g. from a profile.
+/// Returns a kernel whose duration is known, e.g. from a profile.
 inline Work measured_work(Seconds duration) {
   return {.op_class = OpClass::Measured, .launches = 0, .measured = duration};
 }

@@ -27,7 +27,7 @@ check() {
     retire("mended", "repaired"); retire("as good in time", "the same time")
     retire("Judgements", "full simulations"); retire("Looks", "quick estimates")
   }
-  FNR == 1 { after_comment = 0; code = FILENAME ~ /\.(h|cc|cu|cuh|js)$/ }
+  FNR == 1 { after_comment = opens = 0; code = FILENAME ~ /\.(h|cc|cu|cuh|js)$/; header = FILENAME ~ /\.(h|cuh)$/ && FILENAME !~ /^\.\/tests\// }
   # A line of the change log that tells which words changed names them.
   !/^- Words: / {
     low = tolower($0)
@@ -38,6 +38,13 @@ check() {
     comment = $0 ~ /^[ \t]*\/\//
     if (match($0, /(^|[ \t])\/\/\/?<? (Of|What|Whether|Likewise|The same|Where)[ ,]/) && !(comment && after_comment))
       bad("a comment opens with a verb or names the thing, not with " word_at(substr($0, RSTART)))
+    # A comment on a function of a header says what the function does: "Returns the ...".
+    if (!after_comment && match($0, /^[ \t]*\/\/\/ (The|A|An|All|One|Every|Its|Why|How|True|Bytes|Links|Devices|Nodes) /)) opens = FNR
+    if (!comment && opens) {
+      if (header && $0 ~ /^[ \t]*([A-Za-z_][A-Za-z_:<>,*& ]*[ *&])[a-z_][a-z0-9_]*\(/ && $0 !~ /^[ \t]*(using|return|struct|class)|=.*\(/)
+        { printf "%s:%d: a comment on a function opens with a verb: Returns, Adds, ...\n", FILENAME, opens; failed = 1 }
+      opens = 0
+    }
     after_comment = comment && $0 !~ /SPDX-License-Identifier/
   }
   # Nouns of code, each of which has one meaning.

@@ -19,8 +19,8 @@ inline constexpr int kLongestAssumed = 32'768;
 /// Returns true if an object is a configuration of Hugging Face, not a model of our own.
 bool is_config(const JsonValue& object);
 
-/// A diagnostic is added if there is none: an unknown model_type, or layers of several forms.
-/// "sequence_length" is null where the configuration has none that could be meant.
+/// Returns the model; adds a diagnostic if there is none: an unknown model_type, or layers of
+/// several forms. "sequence_length" is null where the configuration has none that could be meant.
 std::optional<JsonValue> model_of_config(const JsonNode& config, Diagnostics& diagnostics);
 
 }  // namespace interlock

@@ -24,7 +24,7 @@ struct ConfigType {
   std::string_view fields;
 };
 
-/// All classes that are known, sorted by name.
+/// Returns all classes that are known, sorted by name.
 std::span<const ConfigType> config_types();
 
 }  // namespace interlock

@@ -18,8 +18,8 @@ struct ModelObject {
   std::shared_ptr<const JsonValue> file;  // holds what `node` points to; none of an inline object
 };
 
-/// The object that `model` means: a zoo name, a path of a model file, or an object itself; a
-/// config.json of Hugging Face as a transformer; and {"base": any of these, ...} as its base with
+/// Returns the object that `model` means: a zoo name, a path of a model file, or an object itself;
+/// a config.json of Hugging Face as a transformer; and {"base": any of these, ...} as its base with
 /// the other keys in the place of the base's. A diagnostic is added if there is none. What is wrong
 /// with a model of the zoo is wrong where it is named.
 std::optional<ModelObject> find_model(const JsonNode& model, Diagnostics& diagnostics);

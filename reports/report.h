@@ -22,23 +22,24 @@ struct TableStyle {
 /// speed-up over the first beside it. REQUIRES: results is not empty.
 std::string terminal_table(const std::vector<ScenarioResult>& results, const TableStyle& style);
 
-/// The result contract (docs/result.md), "interlock-result/1". Deterministic but for wall_time_s.
+/// Returns the result contract (docs/result.md), "interlock-result/1". Deterministic but for
+/// wall_time_s.
 std::string result_json(const ScenarioResult& result);
-/// An array of them.
+/// Returns an array of them.
 std::string result_json(const std::vector<ScenarioResult>& results);
 
-/// One self-contained offline page. REQUIRES: the logs of those were kept that have a section
-/// (reports/page/page_sections.h).
+/// Returns one self-contained offline page. REQUIRES: the logs of those were kept that have a
+/// section (reports/page/page_sections.h).
 std::string html_report(const std::vector<ScenarioResult>& results);
 
-/// The timeline of a few steps from the measured window. REQUIRES: the log was kept.
+/// Returns the timeline of a few steps from the measured window. REQUIRES: the log was kept.
 std::string svg_timeline(const ScenarioResult& result);
-/// The timelines of several runs below each other, to one scale of time.
+/// Returns the timelines of several runs below each other, to one scale of time.
 /// REQUIRES: results is not empty; the logs were kept.
 std::string svg_timelines(const std::vector<ScenarioResult>& results);
 
-/// The order of a step in PyTorch's text form (sim/plan/orders/schedule_text.h) with its messages.
-/// Throws: Error if that form has no words for it.
+/// Returns the order of a step in PyTorch's text form (sim/plan/orders/schedule_text.h) with its
+/// messages. Throws: Error if that form has no words for it.
 std::string schedule_csv(const ScenarioResult& result, TextMessages messages);
 
 }  // namespace interlock

@@ -44,9 +44,10 @@ struct JsonMember {
 
 /// Tells whether there is a value and it is a string.
 bool holds_text(const JsonValue* value);
-/// The value as a message shows it: `"a"`, `2.5`, `true`, `null`, `an array` or `an object`.
+/// Returns the value as a message shows it: `"a"`, `2.5`, `true`, `null`, `an array` or `an
+/// object`.
 std::string described(const JsonValue& value);
-/// The JSON pointer to member `key` of the value at `parent`.
+/// Returns the JSON pointer to member `key` of the value at `parent`.
 std::string json_pointer(std::string_view parent, std::string_view key);
 
 /// Parses one document; `//` and `/* */` comments are allowed.
@@ -105,7 +106,8 @@ std::optional<BytesPerSecond> read_bytes_per_second(const JsonNode& node, Diagno
 std::optional<FlopsPerSecond> read_flops_per_second(const JsonNode& node, Diagnostics& diagnostics);
 std::optional<Watts> read_watts(const JsonNode& node, Diagnostics& diagnostics);
 std::optional<Joules> read_joules(const JsonNode& node, Diagnostics& diagnostics);
-/// The index in `names` of the text at `node`; else a diagnostic that lists or suggests names.
+/// Returns the index in `names` of the text at `node`; else a diagnostic that lists or suggests
+/// names.
 std::optional<int> read_choice(const JsonNode& node, const std::vector<std::string>& names,
                                Diagnostics& diagnostics);
 
@@ -115,7 +117,7 @@ class ObjectReader {
   /// If `node` is no object, that is reported and every read returns its default.
   ObjectReader(JsonNode node, Diagnostics& diagnostics);
 
-  /// The member as a node, or nothing if it is absent; either way the key counts as known.
+  /// Returns the member as a node, or nothing if it is absent; either way the key counts as known.
   std::optional<JsonNode> get(std::string_view key);
   /// Returns what get() does; reports an absent member, with what was `expected`: "a model name".
   std::optional<JsonNode> require(std::string_view key, std::string_view expected);
@@ -128,7 +130,7 @@ class ObjectReader {
   Bytes bytes(std::string_view key, Bytes otherwise);
   BytesPerSecond bytes_per_second(std::string_view key, BytesPerSecond otherwise);
   FlopsPerSecond flops_per_second(std::string_view key, FlopsPerSecond otherwise);
-  /// The index in `names` of the member's text, or `otherwise` if absent.
+  /// Returns the index in `names` of the member's text, or `otherwise` if absent.
   int choice(std::string_view key, const std::vector<std::string>& names, int otherwise);
 
   /// Reports every member that was never asked for, with the nearest known key.

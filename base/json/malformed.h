@@ -24,10 +24,10 @@ struct Malformed {
 /// Says what is wrong with `text` after its first `end` bytes, which end with `last`.
 Malformed describe_malformed(std::string_view text, std::size_t end, LastParsed last);
 
-/// The first byte that no JSON may hold, invalid UTF-8 or NUL, if there is one.
+/// Returns the first byte that no JSON may hold, invalid UTF-8 or NUL, if there is one.
 std::optional<Malformed> find_bad_byte(std::string_view text);
 
-/// The 1-based line of the byte at `offset`; of the last byte if that is the end.
+/// Returns the 1-based line of the byte at `offset`; of the last byte if that is the end.
 int line_at(std::string_view text, std::size_t offset);
 
 }  // namespace interlock

@@ -32,7 +32,7 @@ void check_json(const std::string& file);
 /// Throws: Error if there are several scenarios, and options ask for what holds one.
 void check_single(const CommandOptions& options, std::size_t scenarios);
 
-/// The timelines that options ask for, written while they are made: they may not fit in memory.
+/// Writes the timelines that options ask for while they are made: they may not fit in memory.
 /// REQUIRES: the log was kept.
 void write_traces(const CommandOptions& options, const ScenarioResult& result);
 

@@ -18,7 +18,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// One more; `note` stands behind the line.
+  /// Counts one more; `note` stands behind the line.
   void advance(const std::string& note);
   /// `done` of `total`, both of which may have been unknown before.
   void reach(std::size_t done, std::size_t total);

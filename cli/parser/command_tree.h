@@ -86,7 +86,7 @@ ParsedWords parse_words(const Command& root, const std::vector<std::string>& wor
 /// Returns `root` with words that stand alone before options, and with the kinds and the likely
 /// choices of values. Reads the names of models, machines and frameworks.
 Command command_tree(Command root);
-/// Every node of the tree that is a command, those with commands below them included.
+/// Returns every node of the tree that is a command, also those with commands below them.
 std::vector<const Command*> all_commands(const Command& root);
 /// Returns the names of the commands just below `command`.
 std::vector<std::string> names_below(const Command& command);
@@ -103,7 +103,7 @@ void check_name(const std::string& word, const std::vector<std::string>& names);
 std::string slip_text(const Command& command, const std::vector<std::string>& typed,
                       const std::string& said);
 
-/// The tree for programs.
+/// Returns the tree for programs.
 JsonValue commands_json(const Command& root);
 
 // Scripts for shells, and the manual page in troff.

@@ -46,7 +46,7 @@ void schedule(const ScheduleOptions& options);
 /// that take time.
 std::string schedule_table();
 std::string schedule_map();
-/// The least span of a step in the stash of this one, by CBC.
+/// Returns the least span of a step in the stash of this one, by CBC.
 /// Throws: Error if the scenario is of a kind or a size that it is not for, or CBC is not
 /// installed.
 Headline exact_headline(const ScenarioResult& result);

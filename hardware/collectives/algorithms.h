@@ -21,12 +21,12 @@ Traffic ring_pass(const Cluster& cluster, const std::vector<int>& members, Bytes
 Traffic tree_traffic(const Cluster& cluster, const Grouping& grouping, CollectiveKind kind,
                      Bytes bytes);
 
-/// The phases of a hierarchy, each of which waits for the one before.
+/// Returns the phases of a hierarchy, each of which waits for the one before.
 /// REQUIRES: is_rectangular(grouping); kind is AllReduce, AllGather or ReduceScatter.
 std::vector<Traffic> hierarchical_phases(const Cluster& cluster, const Grouping& grouping,
                                          CollectiveKind kind, Bytes bytes);
 
-/// Every member to every other in one step; two for all-reduce.
+/// Returns every member to every other in one step; two for all-reduce.
 Traffic direct_traffic(const Cluster& cluster, const Grouping& grouping, CollectiveKind kind,
                        Bytes bytes);
 /// All-to-all in n - 1 steps: in step k each sends to the k-th member after it.

@@ -53,9 +53,9 @@ struct CollectiveChoice {
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::Auto;
 };
 
-/// The plan of a collective among the devices of `group`, whose first is the root of a broadcast or
-/// reduce; `bytes` as in base/exchange.h. Auto takes what is done soonest when alone on the
-/// cluster: of rings, trees and hierarchies, as they apply; all-to-all is always direct. An
+/// Returns the plan of a collective among the devices of `group`, whose first is the root of a
+/// broadcast or reduce; `bytes` as in base/exchange.h. Auto takes what is done soonest when alone
+/// on the cluster: of rings, trees and hierarchies, as they apply; all-to-all is always direct. An
 /// algorithm that the kind or the group cannot have is answered as Auto. A group of one, or no
 /// bytes: nothing. An all-to-all of more than 512 members sends each member's bytes to a sample of
 /// the others: what leaves and enters a device or a node is right, which of them talk is not.
@@ -63,15 +63,15 @@ struct CollectiveChoice {
 CollectivePlan plan_collective(const Cluster& cluster, const std::vector<int>& group,
                                CollectiveKind kind, Bytes bytes, CollectiveChoice choice);
 
-/// The plan of copying `bytes` between a device and the memory of its host.
+/// Returns the plan of copying `bytes` between a device and the memory of its host.
 CollectivePlan plan_host_copy(const Cluster& cluster, int device, HostDirection direction,
                               Bytes bytes);
 
-/// The plan of what the devices of `group` exchange; of a copy, by its first.
+/// Returns the plan of what the devices of `group` exchange; of a copy, by its first.
 CollectivePlan plan_exchange(const Cluster& cluster, const std::vector<int>& group,
                              const Exchange& exchange);
 
-/// Bytes / bandwidth of the link that is busiest when all flows are under way, alone on the
+/// Returns bytes / bandwidth of the link that is busiest when all flows are under way, alone on the
 /// cluster.
 Seconds occupancy(const Cluster& cluster, const std::vector<Flow>& flows);
 /// Latency and occupancy.

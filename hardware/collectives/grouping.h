@@ -1,5 +1,8 @@
 // Grouping: the members of a collective by node, and where its channels enter and leave each node.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: {0, 1, 2, 8, 9} on nodes of 8 devices are the nodes {0, 1, 2} and {8, 9}, joined by two
+// channels.
 #pragma once
 
 #include <vector>
@@ -20,15 +23,15 @@ struct Grouping {
 Grouping group_by_node(const Cluster& cluster, const std::vector<int>& group);
 /// Returns the grouping of the same devices in which each is a node of its own.
 Grouping one_by_one(const Grouping& grouping);
-/// All members, node after node.
+/// Returns all members, node after node.
 std::vector<int> in_order(const Grouping& grouping);
 /// Returns true if there are several nodes with the same number of members, more than one.
 bool is_rectangular(const Grouping& grouping);
 
 /// Which member of a node of `size` has the bytes of `channel` first; members differ by channel.
 int entry(const Grouping& grouping, int size, int channel);
-/// Share of the bytes that comes to member `local` of a node of `size` from the member before it,
-/// when all bytes of each channel go round the node once from its entry.
+/// Returns the share of the bytes that comes to member `local` of a node of `size` from the member
+/// before it, when all bytes of each channel go round the node once from its entry.
 double share_from_before(const Grouping& grouping, int size, int local);
 
 /// One-way latency between two devices.
@@ -45,7 +48,7 @@ void add_flow(Traffic& traffic, int from, int to, Bytes bytes);
 void append(Traffic& traffic, const Traffic& part);
 /// Turns every flow round: what was spread from one is then collected there, and the reverse.
 void reverse(Traffic& traffic);
-/// One flow for each pair of devices, sorted.
+/// Returns one flow for each pair of devices, sorted.
 std::vector<Flow> merged(std::vector<Flow> flows);
 
 }  // namespace interlock

@@ -14,7 +14,7 @@ struct LinkLoad {
   Seconds busy;  // at the link's full rate
 };
 
-/// Links that the flows use, by number.
+/// Returns the links that the flows use, by number.
 std::vector<LinkLoad> link_loads(const Cluster& cluster, const std::vector<Flow>& flows);
 
 }  // namespace interlock

@@ -9,6 +9,10 @@
 //   Broadcast       t + A t / K  a chain through all receivers, in K chunks
 // Which holder sends, and in which order, decides when the last is done: a link that a slice keeps
 // busy does one slice at a time.
+//
+// Example: a tensor of 1 MB lies in halves on devices 0 and 1 of a node, and devices 8 and 9 of the
+// next each need all of it. Two tasks: 0 sends its 500 kB to {8, 9} from 0 to 33 us, 1 its own from
+// 20 to 53 us, as both cross the card of device 8.
 #pragma once
 
 #include <cstdint>

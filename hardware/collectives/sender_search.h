@@ -27,9 +27,10 @@ struct JobTimetable {
   bool exact = false;          // no timetable ends sooner
 };
 
-/// The first option of each job, in order.
+/// Returns the first option of each job, in order.
 JobTimetable first_come(const std::vector<SenderJob>& jobs);
-/// The best found: greedy in several orders, then, if there are few jobs, all orders and options.
+/// Returns the best found: greedy in several orders, then, if there are few jobs, all orders and
+/// options.
 JobTimetable balance(const std::vector<SenderJob>& jobs, std::uint64_t seed);
 
 }  // namespace interlock

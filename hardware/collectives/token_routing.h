@@ -19,8 +19,8 @@ namespace interlock {
 /// Returns the share of tokens that have an expert among numbers [first, last), from 0 on.
 double share_of_tokens(const TokenRouting& routing, int first, int last);
 
-/// The traffic of tokens of `bytes` a member, one copy of each. REQUIRES: routing.experts is a
-/// multiple of the members.
+/// Returns the traffic of tokens of `bytes` a member, one copy of each. REQUIRES: routing.experts
+/// is a multiple of the members.
 Traffic token_traffic(const Cluster& cluster, const Grouping& grouping, const TokenRouting& routing,
                       Bytes bytes);
 

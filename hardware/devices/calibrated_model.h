@@ -5,6 +5,10 @@
 // the model of the kernel that ran at the nearest measured shape says; everything else is priced by
 // the smooth roofline of its class. `interlock calibrate` writes the files; docs/calibration.md has
 // the protocol.
+//
+// Example: with the points 1 kB in 1 us and 1 MB in 10 us, 31.6 kB, half way between their
+// logarithms, take 3.16 us; 2 MB take 20 us, at the bandwidth of the last point, and 500 bytes 0.5
+// us.
 #pragma once
 
 #include <array>
@@ -62,24 +66,25 @@ struct CalibratedModel {
 /// Brings the table into the order that it is searched in.
 void sort_table(CalibratedModel& model);
 
-/// The time that `bytes` take by interpolation between logarithms; beyond either end at the
+/// Returns the time that `bytes` take by interpolation between logarithms; beyond either end at the
 /// bandwidth of that end. REQUIRES: a point at least.
 Seconds stream_time(const std::vector<StreamPoint>& stream, Bytes bytes);
 
-/// The formula of SmoothRoofline.
+/// Returns the formula of SmoothRoofline.
 KernelTime smooth_time(const Work& work, const SmoothRoofline& roofline,
                        const std::vector<StreamPoint>& stream);
 
-/// The row that measured the very same work; nothing if there is none, or several disagree on what
-/// the work is (two kernels with equal bytes).
+/// Returns the row that measured exactly this work; nothing if there is none, or several disagree
+/// on what the work is (two kernels with equal bytes).
 const MeasuredKernel* measured_row(const CalibratedModel& model, const Work& work,
                                    Precision precision);
 
-/// The kernel that `work` would run: that of the nearest measured shape of its class, role and
-/// variant, at most a factor of eight away, or the only one that these have; -1 if there is none.
+/// Returns the kernel that `work` would run: that of the nearest measured shape of its class, role
+/// and variant, at most a factor of eight away, or the only one that these have; -1 if there is
+/// none.
 int kernel_of(const CalibratedModel& model, const Work& work, Precision precision);
 
-/// The duration of `work`; nothing if its class was not calibrated in `precision`.
+/// Returns the duration of `work`; nothing if its class was not calibrated in `precision`.
 std::optional<KernelTime> calibrated_time(const CalibratedModel& model, const Work& work,
                                           Precision precision);
 

@@ -14,7 +14,7 @@ const std::vector<std::string>& op_variant_names();
 /// "other", "forward", "input-gradient", "weight-gradient": by OpRole.
 const std::vector<std::string>& op_role_names();
 
-/// A diagnostic is added for each mistake; the model is then empty.
+/// Reads the model; adds a diagnostic for each mistake, and the model is then empty.
 std::shared_ptr<const CalibratedModel> read_calibration(const JsonNode& node,
                                                         Diagnostics& diagnostics);
 

@@ -17,7 +17,7 @@ namespace interlock {
 
 /// Returns whether the catalogue has a file of that name in `folder`, without listing them.
 bool is_entry(const std::string& folder, const std::string& name);
-/// Names of the catalogue's files in `folder`, e.g. "hardware/catalogue", sorted.
+/// Returns the names of the catalogue's files in `folder`, e.g. "hardware/catalogue", sorted.
 std::vector<std::string> catalogue_entries(const std::string& folder);
 
 /// A document that something in a scenario refers to.
@@ -28,7 +28,8 @@ struct CatalogueEntry {
   JsonNode root() const { return {&document, path}; }
 };
 
-/// The entry of `folder` that `node` names, the file whose path it is (it holds a slash or ends in
+/// Returns the entry of `folder` that `node` names, the file whose path it is (it holds a slash or
+/// ends in
 /// ".json"; relative to the file that says so), or the object it is.
 /// A diagnostic is added, and nothing returned, if there is no such thing.
 std::optional<CatalogueEntry> find_entry(const JsonNode& node, const std::string& folder,
@@ -49,7 +50,7 @@ BytesPerSecond read_bandwidth(Section& reader, std::string_view key);
 Bytes read_memory(Section& reader, std::string_view key);
 /// As above, but absent means 0.
 Seconds read_delay(Section& reader, std::string_view key);
-/// An object that read_link() reads; its rows are link_object().
+/// Returns an object that read_link() reads; its rows are link_object().
 LinkSpeed read_speed(Section& reader, std::string_view key);
 /// "latency" (absent means 0), "bandwidth" as the data sheet has it, and "efficiency", the share of
 /// it that messages and collectives reach (absent means all).

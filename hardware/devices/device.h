@@ -65,7 +65,7 @@ const std::vector<std::string>& precision_names();
 bool has_rates(const Device& device);
 /// Returns true if `device` can price work in `precision` whose duration was not measured.
 bool supports(const Device& device, Precision precision);
-/// Names of the precisions that `device` supports.
+/// Returns the names of the precisions that `device` supports.
 std::vector<std::string> supported_precisions(const Device& device);
 
 /// Duration of `work` alone on `device`:

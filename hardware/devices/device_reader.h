@@ -24,7 +24,7 @@ const std::vector<ContractObject>& device_contract();
 /// Returns the type of a device: a name, a path, or an object.
 ContractType device_type();
 
-/// A diagnostic is added for each mistake.
+/// Reads a device; adds a diagnostic for each mistake.
 Device read_device(const JsonNode& node, Diagnostics& diagnostics);
 
 /// Finds the device that a name, path or object stands for, with all members of its base. Adds a
@@ -34,7 +34,7 @@ std::optional<CatalogueEntry> find_device(const JsonNode& node, Diagnostics& dia
 /// Returns the devices of the catalogue that state efficiencies, by name; read once. Throws: Error.
 const std::vector<Lender>& lenders();
 
-/// Names of the devices in the catalogue, sorted.
+/// Returns the names of the devices in the catalogue, sorted.
 std::vector<std::string> device_names();
 
 }  // namespace interlock

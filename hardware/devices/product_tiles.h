@@ -17,8 +17,8 @@ struct ProductTiles {
   double ramp = 0;          // steps of the inner dimension, in 16 bits, that its start and end take
 };
 
-/// The share, in (0, 1], of what the device would reach if tiles filled it evenly and the inner
-/// dimension were endless. 1 where `shape` is of no product.
+/// Returns the share, in (0, 1], of what the device would reach if tiles filled it evenly and the
+/// inner dimension were endless. 1 where `shape` is of no product.
 double tiled_share(const ProductShape& shape, const ProductTiles& tiles);
 
 }  // namespace interlock

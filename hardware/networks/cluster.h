@@ -75,7 +75,7 @@ struct Cluster {
   RealDevices executor = {};  // what runs a scenario for real
 };
 
-/// The place of the machine of `device` in cluster.machines: the one way to ask what it is.
+/// Returns the place of the machine of `device` in cluster.machines: the one way to ask what it is.
 /// REQUIRES: device >= 0.
 std::size_t machine_number(const Cluster& cluster, int device);
 inline const Machine& machine_of(const Cluster& cluster, int device) {
@@ -93,21 +93,22 @@ bool have_rates(const Cluster& cluster);
 inline bool is_calibrated(const Cluster& cluster) {
   return !is_mixed(cluster) && front_device(cluster).calibrated != nullptr;
 }
-/// The devices of a machine that the scenario uses.
+/// Returns the devices of a machine that the scenario uses.
 int devices_of(const Cluster& cluster, std::size_t machine);
 
-/// Nodes that hold devices of the scenario. A mesh is one node.
+/// Returns the number of nodes that hold devices of the scenario. A mesh is one node.
 int nodes(const Cluster& cluster);
-/// Nodes of one machine.
+/// Returns the number of nodes of one machine.
 int nodes_of(const Cluster& cluster, std::size_t machine);
-/// The node that holds `device`.
+/// Returns the node that holds `device`.
 int node_of(const Cluster& cluster, int device);
-/// The card of its node that `device` uses: neighbours share one. REQUIRES: cards_per_node > 0.
+/// Returns the card of its node that `device` uses: neighbours share one. REQUIRES: cards_per_node
+/// > 0.
 int card_of(const Cluster& cluster, int device);
 
 /// As the end of a route: the memory of the host of the device at the other end.
 inline constexpr int kHost = -1;
-/// The route from one device to another, or between a device and its host.
+/// Returns the route from one device to another, or between a device and its host.
 /// REQUIRES: devices in [0, cluster.devices); of a host, has_host(cluster).
 Route route(const Cluster& cluster, int from, int to);
 /// REQUIRES: `id` came from a route of this cluster.

@@ -19,7 +19,7 @@ ContractType cluster_type();
 /// A diagnostic is added for each mistake.
 Cluster read_cluster(const JsonNode& node, Diagnostics& diagnostics);
 
-/// Names of the machines in the catalogue, sorted.
+/// Returns the names of the machines in the catalogue, sorted.
 std::vector<std::string> catalogue_names();
 
 }  // namespace interlock

@@ -6,6 +6,10 @@
 // The cables of a group are dealt to its routers in turn, in the order of the other groups. Of
 // several cables to a group, a message takes the one whose number is the sum of both nodes' numbers
 // modulo the cables: the same there and back.
+//
+// Example: three groups of two routers with two nodes each. Node 0 (router 0) reaches node 4
+// (router 2, the next group) by the cable of its own router, and node 11 (router 5) by router 1,
+// which has the cable to router 4.
 #pragma once
 
 #include "hardware/topologies/link.h"

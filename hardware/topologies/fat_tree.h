@@ -7,6 +7,9 @@
 //   two levels:   every leaf has one link to each spine
 //   three levels: a leaf has one link to each aggregation switch of its pod; aggregation switches
 //                 of the same number in all pods share their cores
+//
+// Example: two levels, two nodes a leaf, two spines. Nodes 0 and 1 meet on their leaf and cross no
+// link; 0 goes to 2 by spine 0 (leaf0 up, leaf1 down), and to 3 by spine 1.
 #pragma once
 
 #include "hardware/topologies/link.h"

@@ -18,7 +18,7 @@ struct PcieTree {
   LinkSpeed socket_link;  // between two sockets
 };
 
-/// Links of one node.
+/// Returns the number of links of one node.
 LinkId links_of(const PcieTree& tree);
 /// Adds the links from one switch to another, and their latency.
 void cross(const PcieTree& tree, int from_switch, int to_switch, LinkId first, Route& route);

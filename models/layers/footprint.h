@@ -71,8 +71,8 @@ struct WeightCount {
   bool operator==(const WeightCount&) const = default;
 };
 
-/// Bytes of one element of a tensor in `precision`. 8-bit training keeps tensors in 16 bits; its
-/// linear layers multiply 8-bit copies (NVIDIA Transformer Engine's recipe).
+/// Returns the bytes of one element of a tensor in `precision`. 8-bit training keeps tensors in 16
+/// bits; its linear layers multiply 8-bit copies (NVIDIA Transformer Engine's recipe).
 double element_bytes(Precision precision);
 
 /// Bytes held for trainable weights.
@@ -91,15 +91,15 @@ Bytes frozen_weights(const WeightCount& weights, const OptimizerRule& rule, Prec
 /// made where weights arrive, of 16 bits (Megatron-LM, reuse_grad_buf_for_mxfp8_param_ag).
 Bytes sent_weights(const WeightCount& weights, const OptimizerRule& rule, Precision precision);
 
-/// One optimiser step: every state is read and written once. Adafactor reads gradients three times:
-/// for its statistics, for the size of the update, and for the update (arXiv 1804.04235,
-/// algorithm 4). Beside it, the bytes of each parameter that `framework` moves.
+/// Returns one optimiser step: every state is read and written once. Adafactor reads gradients
+/// three times: for its statistics, for the size of the update, and for the update (arXiv
+/// 1804.04235, algorithm 4). Beside it, the bytes of each parameter that `framework` moves.
 std::vector<Work> update_work(const WeightCount& weights, const OptimizerRule& rule,
                               Precision precision, const Framework& framework = {});
-/// The products by which Muon makes an update of each hidden matrix orthogonal: five steps of
-/// Newton and Schulz, each of X Xt, of its square, and of a polynomial of both with X. Every device
-/// of a tensor group has gathered the whole matrix; that gathering is not counted.
-/// Source: Keller Jordan et al., Muon (kellerjordan.github.io/posts/muon), and Megatron-LM's
+/// Returns the products by which Muon makes an update of each hidden matrix orthogonal: five steps
+/// of Newton and Schulz, each of X Xt, of its square, and of a polynomial of both with X. Every
+/// device of a tensor group has gathered the whole matrix; that gathering is not counted. Source:
+/// Keller Jordan et al., Muon (kellerjordan.github.io/posts/muon), and Megatron-LM's
 /// muon_num_ns_steps and muon_tp_mode "duplicated" (optimizer_config.py, commit
 /// d98e8a64ddf34856e74b24714e3bedb2f5a39553).
 std::vector<Work> orthogonal_work(const std::vector<WeightMatrix>& matrices, double element);

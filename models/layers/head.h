@@ -53,15 +53,14 @@ ContractKey head_key(const std::string& otherwise);
 /// that kind cannot read what the model's modules hand on.
 HeadSpec read_head(const JsonNode& node, SiteKind site, Diagnostics& diagnostics);
 
-/// A profile's heads are measured, each module's own; a strategy may only say whose weights they
-/// use. A diagnostic is added for anything else.
+/// Reports anything but whose weights a profile's heads use: they are measured, each module's own.
 void check_measured_head(const JsonNode& node, Diagnostics& diagnostics);
 
 /// Projection of the site's tensor to classes and the loss, with the mean over an image before.
 /// The network's own last module ends in the same operators. Classes are divided if they can be.
 std::vector<Operator> readout(const HeadSite& site, bool bias, double element);
 
-/// The head at one site. REQUIRES: the kind is not LaterLayers and fits the site.
+/// Returns the head at one site. REQUIRES: the kind is not LaterLayers and fits the site.
 Head make_head(const HeadSpec& spec, const HeadSite& site, const BuildOptions& options);
 
 /// Gives every module but the last a head made of copies of the modules after it.

@@ -37,10 +37,10 @@ struct Images {
     return count * rows.longest_part() * columns.longest_part() * static_cast<double>(channels);
   }
   Bytes size() const { return Bytes(elements() * element); }
-  /// Samples of the device that has most of them behind the images.
+  /// Returns the samples of the device that has most of them behind the images.
   double samples_behind() const;
 };
-/// The input of a network for square images.
+/// Returns the input of a network for square images.
 Images input_images(int side, const BuildOptions& options);
 
 /// Square and odd, padded so that stride 1 keeps the size.
@@ -57,8 +57,8 @@ Operator convolve(Images& images, const Kernel& kernel);
 /// Returns a pooling by maxima, which keeps the place of each, see max_pool; `images` become their
 /// output.
 Operator pool(Images& images, const Window& window);
-/// The mean of each channel, of the samples that are the device's own behind it: parts are added up
-/// by a reduce-scatter, whose adjoint is an all-gather.
+/// Returns the mean of each channel, of the samples that are the device's own behind it: parts are
+/// added up by a reduce-scatter, whose adjoint is an all-gather.
 Operator average(const Images& images);
 /// Parts of all images to all of some images, an all-to-all, and back; nothing where they are
 /// whole. Its bytes are those of the device that has, or gets, most.

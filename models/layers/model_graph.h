@@ -9,9 +9,9 @@
 //
 // Example: an MLP of 784, 1024 and 1024 widths and 10 classes, 32 samples in fp32, is three
 // modules:
-//   layer0   803,840 parameters    output 131,072 bytes (32 x 1024 x 4)    stash 100,352 (its
-//   input) layer1   1,049,600             output 131,072                          stash 131,072
-//   readout  10,250                holds the loss; no output               stash 132,352
+//   layer0    803,840 parameters  output 131,072 bytes (32 x 1024 x 4)  stash 100,352: its input
+//   layer1  1,049,600             output 131,072                        stash 131,072
+//   readout    10,250             no output: it holds the loss          stash 132,352
 // The forward of layer0 is a product of 51.4 Mflop (2 x 32 x 784 x 1024) and a ReLU.
 #pragma once
 

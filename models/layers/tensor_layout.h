@@ -39,11 +39,11 @@ ActivationParts inner_parts(const Sharding& sharding);
 /// the other role.
 ActivationParts output_parts(const Sharding& sharding, LinearRole role);
 
-/// Devices on a side of the square or cube; nothing if `tensor` and `tensor_depth` make none, or
-/// the layout is OneD.
+/// Returns the devices on a side of the square or cube; nothing if `tensor` and `tensor_depth` make
+/// none, or the layout is OneD.
 std::optional<int> grid_side(const Sharding& sharding);
 
-/// One device's part of the product `whole`, whose rows are those of all devices together.
+/// Returns one device's part of the product `whole`, whose rows are those of all devices together.
 Operator sharded_linear(const Linear& whole, LinearRole role, const Sharding& sharding,
                         double element);
 

@@ -4,6 +4,9 @@
 // Groups of blocks double the width and halve the side. A bottleneck strides in its 3x3 kernel.
 // Source: He et al., arXiv 1512.03385; the cut between residual blocks, with the stem and the
 // readout as modules of their own, is that of Gomez et al., JMLR 23(171), 2022.
+//
+// Example: ResNet-50 is {bottleneck, blocks {3, 4, 6, 3}, imagenet stem, 224, 1000}: 18 modules
+// (stem, group0.block0 ... group3.block2, readout) and 25,557,032 parameters.
 #pragma once
 
 #include <vector>

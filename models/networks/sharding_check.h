@@ -22,9 +22,9 @@ bool check_layout(Section& reader, const Sharding& sharding);
 /// Adds a diagnostic if a layout that divides rows cannot divide the samples of a micro-batch.
 void check_samples(Section& reader, const BuildOptions& options);
 
-/// Every size of `shape` that has to be divided, and what its operators cannot have.
+/// Reports every size of `shape` that cannot be divided, and what its operators cannot have.
 void check_sharding(Section& reader, const Transformer& shape, const BuildOptions& options);
-/// A vocabulary that tensor devices cannot share is made longer, to a multiple of 128 tokens for
+/// Makes a vocabulary that tensor devices cannot share longer, to a multiple of 128 tokens for
 /// each, as Megatron-LM does by itself (50257 among 8: 51200).
 void pad_vocabulary(Transformer& shape, const Sharding& sharding);
 void check_sharding(Section& reader, const Mlp& shape, const BuildOptions& options);

@@ -30,7 +30,8 @@ struct SparseMlp {
 };
 
 const std::vector<ContractObject>& sparse_mlp_contract();
-/// A diagnostic is added for each mistake, also where neurons cannot be divided among `workers`.
+/// Reads the keys; adds a diagnostic for each mistake, also where `workers` cannot divide the
+/// neurons.
 SparseMlp read_sparse_mlp(Section& reader, int workers);
 ModelGraph build_sparse_mlp(const SparseMlp& shape, const BuildOptions& options);
 

@@ -61,13 +61,13 @@ inline constexpr int kAttentionBlock = 128;
 /// computed and masked.
 double computed_pairs(int tokens, int of, std::optional<int> window);
 
-/// The tokens of a sample that the operators work on, and those before and after them.
+/// Returns the tokens of a sample that the operators work on, and those before and after them.
 TokenSlice part_of(const ResidualStream& stream);
 StreamSizes stream_sizes(const ResidualStream& stream, const BuildOptions& options);
 std::int64_t norm_parameters(const ResidualStream& stream);
 
 Operator norm_of(const ResidualStream& stream, const StreamSizes& sizes);
-/// The tensor that crosses from one module to the next.
+/// Returns the tensor that crosses from one module to the next.
 Bytes boundary(const StreamSizes& sizes);
 
 /// Key heads of all tensor devices together: each has at least one, a copy if need be.
@@ -109,7 +109,7 @@ void append_deepstack(const Transformer& shape, const BuildOptions& options,
 void append_blocks(const Transformer& shape, const BuildOptions& options, const std::string& name,
                    std::size_t before, std::vector<Module>& modules);
 
-/// Tokens or patches to vectors, with all that is added to them.
+/// Returns the module from tokens or patches to vectors, with all that is added to them.
 Module embedding_module(const Transformer& shape, const StreamSizes& sizes,
                         const BuildOptions& options);
 /// Returns what the readout and the auxiliary heads predict.

@@ -22,7 +22,7 @@ struct Retention {
 /// Query, key, value and gate projections to the output projection. Shapes: (T, h) to (T, h).
 std::vector<Operator> retention(const Retention& shape, double element);
 
-/// The states of a device's heads between two tokens of one sequence, in fp32: of all heads
+/// Returns the states of a device's heads between two tokens of one sequence, in fp32: of all heads
 /// together 2 h^2 / a elements.
 Bytes retention_state(const Retention& shape);
 

@@ -11,7 +11,7 @@
 
 namespace interlock {
 
-/// A text as it is, anything else as JSON; "-" for nothing.
+/// Returns a text as it is, anything else as JSON; "-" for nothing.
 std::string words_of_value(const JsonValue& value);
 /// Returns "selective", or "layernorm+mlp" where modules are computed again.
 std::string recompute_words(const JsonValue& recompute);
@@ -28,14 +28,14 @@ double per_device(const FoundPlan& plan, double amount);
 /// Returns "532 TFLOP/s/GPU, MFU 53.8%"; empty if that is unknown.
 std::string rate_words(const PlanEstimate& estimate);
 
-/// Why `plan` comes after `best`: by how much it is worse in what the search minimizes, and into
-/// what the busiest device puts the time that a step takes longer.
+/// Returns why `plan` comes after `best`: by how much it is worse in what the search minimizes, and
+/// into what the busiest device puts the time that a step takes longer.
 std::string loss_words(const FoundPlan& plan, const FoundPlan& best, Aim aim);
 
 /// `--set parallel.tensor=4 --set ...`, as a shell takes it.
 std::string set_options(const FoundPlan& plan);
 
-/// The plans worth having, why the next best lost, and what became of all the others.
+/// Returns the plans worth having, why the next best lost, and what became of all the others.
 std::string search_text(const SearchResult& result, const TableStyle& style);
 /// Returns `plan` as one of "plans" of "interlock-search/1".
 nlohmann::ordered_json found_json(const FoundPlan& plan);

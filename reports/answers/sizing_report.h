@@ -33,7 +33,7 @@ std::string row_words(const SizedPlan& row);
 std::vector<std::string> recommendation(const Sizing& sizing);
 /// Returns what must be known to read the rows: one sentence each.
 std::vector<std::string> sizing_notes(const Sizing& sizing);
-/// A row for each machine and size.
+/// Returns a row for each machine and size.
 Grid sizing_grid(const Sizing& sizing);
 
 std::string sizing_text(const Sizing& sizing, const TableStyle& style);

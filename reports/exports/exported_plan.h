@@ -16,9 +16,10 @@ class ExportedPlan {
   /// Notes everything that no training program but ours can say. `program`: its name in messages.
   ExportedPlan(const Plan& plan, std::string program);
 
-  /// The plan cannot run there.
+  /// Notes that the plan cannot run there.
   void refuse(const std::string& path, const std::string& message);
-  /// The key at `path` has no place in the file, and the plan runs all the same.
+  /// Notes that the key at `path` has no place in the file, without which the plan runs all the
+  /// same.
   void leave_out(const std::string& path, const std::string& why);
   /// Refuses `path` if `wrong`.
   void refuse_if(bool wrong, const std::string& path, const std::string& message) {
@@ -31,9 +32,10 @@ class ExportedPlan {
 
   const Plan& plan() const { return *plan_; }
   const Question& question() const { return plan_->question; }
-  /// The transformer that is trained. REQUIRES: nothing was refused.
+  /// Returns the transformer that is trained. REQUIRES: nothing was refused.
   const Transformer& shape() const { return *shape_; }
-  /// Its name in the zoo; empty if it has none, or changed keys but for the sequence length.
+  /// Returns its name in the zoo; empty if it has none, or changed keys but for the sequence
+  /// length.
   const std::string& zoo_name() const { return zoo_name_; }
   int degree(Dimension dimension) const { return question().mesh.degree(dimension); }
   int micro_batch_size() const;

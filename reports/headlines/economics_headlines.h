@@ -9,7 +9,7 @@
 
 namespace interlock {
 
-/// The headline numbers of a range, and of a scenario that asks for money or has a goal.
+/// Returns the headline numbers of a range, and of a scenario that asks for money or has a goal.
 std::vector<Headline> economics_headlines(const ScenarioResult& result);
 /// Adds columns to a row for each of `results`: the ends of ranges that were drawn, if any were.
 void add_range_columns(const std::vector<ScenarioResult>& results, Grid& grid);

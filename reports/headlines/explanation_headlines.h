@@ -16,8 +16,8 @@ std::vector<Headline> explanation_headlines(const ScenarioResult& result);
 /// messages on their way, exchanges inside ops. Without an explanation: bubble and communication.
 Headline idle_headline(const Metrics& metrics);
 
-/// A row for each device: the shares of a step that it is idle, by cause. No columns without an
-/// explanation.
+/// Returns a row for each device: the shares of a step that it is idle, by cause. No columns
+/// without an explanation.
 Grid idle_grid(const ScenarioResult& result);
 
 }  // namespace interlock

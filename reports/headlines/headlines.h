@@ -47,16 +47,16 @@ struct Grid {
 Grid shorten(const Grid& grid, std::size_t most, const std::vector<int>& keep);
 /// "Shown: 24 of 512 rows; the result JSON has all."
 std::string rows_left_out(const Grid& shown, const Grid& all);
-/// A row for each device: stages, busy, useful, peak memory and what it mostly holds.
+/// Returns a row for each device: stages, busy, useful, peak memory and what it mostly holds.
 Grid device_grid(const ScenarioResult& result);
-/// A row for each link: bytes per step and utilisation.
+/// Returns a row for each link: bytes per step and utilisation.
 Grid link_grid(const ScenarioResult& result);
 /// Returns what all `names` begin with, up to a " | "; empty if nothing. REQUIRES: there are names.
 std::string common_name(const std::vector<std::string>& names);
 std::string common_name(const std::vector<ScenarioResult>& results);
 /// `name` without the common name.
 std::string own_name(const std::string& name, const std::string& common);
-/// A row for each scenario, without the common name; speed-up is over the first.
+/// Returns a row for each scenario, without the common name; speed-up is over the first.
 Grid comparison_grid(const std::vector<ScenarioResult>& results);
 /// Returns what the columns of that table mean.
 std::string comparison_note();

@@ -8,7 +8,7 @@
 
 namespace interlock {
 
-/// The headline numbers of a run; none if the scenario has none.
+/// Returns the headline numbers of a run; none if the scenario has none.
 std::vector<Headline> run_headlines(const ScenarioResult& result);
 
 }  // namespace interlock

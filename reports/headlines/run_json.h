@@ -11,7 +11,7 @@ namespace interlock {
 /// {"mean", "deviation", "p5", "p50", "p95"}.
 nlohmann::ordered_json spread_json(const Spread& spread);
 
-/// Keys as docs/result.md has them.
+/// Returns keys as docs/result.md has them.
 nlohmann::ordered_json run_json(const RunResult& run);
 
 }  // namespace interlock

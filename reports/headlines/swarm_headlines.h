@@ -8,7 +8,7 @@
 
 namespace interlock {
 
-/// The headline numbers of a swarm; none if the scenario has none.
+/// Returns the headline numbers of a swarm; none if the scenario has none.
 std::vector<Headline> swarm_headlines(const ScenarioResult& result);
 
 }  // namespace interlock

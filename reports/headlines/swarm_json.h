@@ -8,7 +8,8 @@
 
 namespace interlock {
 
-/// Keys as docs/result.md has them. Rates in samples are null where their number is not known.
+/// Returns keys as docs/result.md has them. Rates in samples are null where their number is not
+/// known.
 nlohmann::ordered_json swarm_json(const SwarmResult& swarm, bool samples_known);
 
 }  // namespace interlock

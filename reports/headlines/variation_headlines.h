@@ -9,11 +9,11 @@
 
 namespace interlock {
 
-/// The headline number of steps that differ; none where all are alike.
+/// Returns the headline number of steps that differ; none where all are alike.
 std::vector<Headline> variation_headlines(const ScenarioResult& result);
 /// Adds the columns of such steps to a row for each of `results`, if any has some.
 void add_variation_columns(const std::vector<ScenarioResult>& results, Grid& grid);
-/// Keys as docs/result.md has them. REQUIRES: result.varied.
+/// Returns keys as docs/result.md has them. REQUIRES: result.varied.
 nlohmann::ordered_json variation_json(const ScenarioResult& result);
 
 }  // namespace interlock

@@ -17,7 +17,7 @@ namespace interlock {
 /// Says every setting of a DeepSpeed JSON, or of an accelerate YAML under DeepSpeed's names.
 Settings read_deepspeed_settings(const std::string& path);
 
-/// The scenario as JSON. Throws: Error that tells every setting which has no counterpart.
+/// Returns the scenario as JSON. Throws: Error that tells every setting which has no counterpart.
 std::string deepspeed_scenario(Settings& settings, const Surroundings& around);
 
 }  // namespace interlock

@@ -48,7 +48,7 @@ inline constexpr TitanSchedule kTitanSchedules[] = {{"1F1B", "1f1b"},
 /// Says every setting of the TOML at `path`, by its dotted path.
 Settings read_titan_settings(const std::string& path);
 
-/// The scenario as JSON. Throws: Error that tells every setting which has no counterpart.
+/// Returns the scenario as JSON. Throws: Error that tells every setting which has no counterpart.
 std::string titan_scenario(Settings& settings, const Surroundings& around);
 
 }  // namespace interlock

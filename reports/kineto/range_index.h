@@ -18,7 +18,7 @@ class RangeIndex {
   RangeIndex() = default;
   /// REQUIRES: the ranges nest; of those that do not, any may be found.
   explicit RangeIndex(std::vector<NamedRange> ranges);
-  /// The index of the innermost range that holds `instant`.
+  /// Returns the index of the innermost range that holds `instant`.
   std::optional<std::int32_t> at(std::int64_t instant) const;
   bool empty() const { return ranges_.empty(); }
 

@@ -12,7 +12,7 @@
 
 namespace interlock {
 
-/// The scenario as JSON. Throws: Error that tells every argument which has no counterpart.
+/// Returns the scenario as JSON. Throws: Error that tells every argument which has no counterpart.
 std::string megatron_scenario(Settings& arguments, const Surroundings& around);
 
 }  // namespace interlock

@@ -72,7 +72,7 @@ class Statement {
 /// `name` as SQL writes the name of a column or a table.
 std::string sql_name(std::string_view name);
 
-/// The number in a cell, or nothing.
+/// Returns the number in a cell, or nothing.
 double number_or(const SqlValue& cell, double otherwise);
 std::string text_or(const SqlValue& cell, const std::string& otherwise);
 

@@ -38,10 +38,11 @@ Ranking rank_rows(const std::string& path, const RankQuery& query);
 /// Returns a line for each column: its name, and what it means.
 std::string column_lines(const std::string& path);
 
-/// The best rows: what was swept, the numbers that matter, why others failed, for a terminal.
+/// Returns the best rows: what was swept, the numbers that matter, why others failed, for a
+/// terminal.
 std::string ranking_table(const Ranking& ranking, const std::vector<std::string>& paths,
                           const TableStyle& style);
-/// All columns of all rows; RFC 4180.
+/// Returns all columns of all rows; RFC 4180.
 std::string ranking_csv(const Ranking& ranking);
 std::string ranking_json(const Ranking& ranking);
 

@@ -23,21 +23,21 @@ struct SweepRow {
   std::string details;          // the result as JSON, without its scenario; empty: it has none
 };
 
-/// The columns of a sweep over `paths`, without "id". A path has its name; one without a dot is
-/// "scenario.PATH". Those of results are numbers of docs/result.md.
+/// Returns the columns of a sweep over `paths`, without "id". A path has its name; one without a
+/// dot is "scenario.PATH". Those of results are numbers of docs/result.md.
 std::vector<std::string> sweep_columns(const std::vector<std::string>& paths);
-/// The column that a path has.
+/// Returns the column that a path has.
 std::string column_of(const std::string& path);
-/// The place of column `name`, which must be there.
+/// Returns the place of column `name`, which must be there.
 std::size_t place_of(const std::vector<std::string>& columns, const std::string& name);
 
 /// Runs scenario `id` of `plan`. What goes wrong with it is in the row, which may be all there is.
 SweepRow run_sweep_row(const SweepPlan& plan, std::size_t id, const SweepSource& source);
-/// A row of a scenario that could not even say what went wrong.
+/// Returns a row of a scenario that could not even say what went wrong.
 SweepRow failed_row(const SweepPlan& plan, std::size_t id, const SweepSource& source,
                     const std::string& problem);
 
-/// A row as bytes, for the way between processes.
+/// Returns a row as bytes, for the way between processes.
 std::string packed(const SweepRow& row);
 SweepRow unpacked(std::string_view bytes);
 

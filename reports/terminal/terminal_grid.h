@@ -16,9 +16,9 @@ struct GridStyle {
   int width = 100;  // columns of the terminal
 };
 
-/// The rows, each with a bar of its utilisation, an axis and a legend. A schedule that flushes
-/// shows one whole step, and what overlaps it of the steps before and after only as shade; any
-/// other shows the steady state. Where all times are multiples of one that leaves room, every
+/// Returns the rows, each with a bar of its utilisation, an axis and a legend. A schedule that
+/// flushes shows one whole step, and what overlaps it of the steps before and after only as shade;
+/// any other shows the steady state. Where all times are multiples of one that leaves room, every
 /// column is the same part of it; else the op that runs at the middle of a column is drawn. Where
 /// the window leaves no room, bars become numbers, then nothing. REQUIRES: the log was kept.
 std::string terminal_grid(const ScenarioResult& result, const GridStyle& style);
@@ -27,8 +27,8 @@ std::string terminal_grid(const ScenarioResult& result, const GridStyle& style);
 /// log was kept.
 std::vector<Headline> schedule_headlines(const ScenarioResult& result);
 
-/// The most micro-batches that each device holds between forward and weight gradients; one that is
-/// under way on two of its stages counts twice. (ranks) REQUIRES: the log was kept.
+/// Returns the most micro-batches that each device holds between forward and weight gradients; one
+/// that is under way on two of its stages counts twice. (ranks) REQUIRES: the log was kept.
 std::vector<int> most_held(const ScenarioResult& result);
 
 }  // namespace interlock

@@ -9,7 +9,7 @@
 
 namespace interlock {
 
-/// The bytes of a file for each device, by its number. REQUIRES: the log was kept.
+/// Returns the bytes of a file for each device, by its number. REQUIRES: the log was kept.
 /// Throws: Error if devices are left out of the simulation, or for what such traces cannot say.
 std::vector<std::string> chakra_files(const ScenarioResult& result);
 

@@ -7,8 +7,8 @@
 
 namespace interlock {
 
-/// An event of process rank + 1 for each instant at which a rank's memory changes, with the bytes
-/// of every class that it ever holds; what a host keeps for it is a counter of its own.
+/// Writes an event of process rank + 1 for each instant at which a rank's memory changes, with the
+/// bytes of every class that it ever holds; what a host keeps for it is a counter of its own.
 void write_memory_counters(EventText& text, const Measurement& measurement);
 
 }  // namespace interlock

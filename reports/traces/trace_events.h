@@ -12,9 +12,9 @@
 
 namespace interlock {
 
-/// A process for each device with a track for its ops, tracks for its copies, and counters of its
-/// memory by class; processes for links, collectives and steps; an arrow for each message, from the
-/// op that made it over its link to the op that used it. REQUIRES: the log was kept.
+/// Returns a process for each device with a track for its ops, tracks for its copies, and counters
+/// of its memory by class; processes for links, collectives and steps; an arrow for each message,
+/// from the op that made it over its link to the op that used it. REQUIRES: the log was kept.
 TextSource trace_events(const ScenarioResult& result);
 
 /// Writes what the profiler of PyTorch would have written on the device that `rank` simulates:

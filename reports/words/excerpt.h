@@ -17,8 +17,8 @@ struct Excerpt {
   std::string caption;  // e.g. "measured steps 1 to 3 of 8"
 };
 
-/// The whole trace if it has at most `most_spans`; else the first steps of the measured window, as
-/// many as stay within `most_spans`; else the first `most_spans` or so of that window.
+/// Returns the whole trace if it has at most `most_spans`; else the first steps of the measured
+/// window, as many as stay within `most_spans`; else the first `most_spans` or so of that window.
 Excerpt choose_excerpt(const Measurement& measurement, std::int64_t most_spans);
 
 /// At most `most_steps` whole steps from the start of the measured window, fewer (or part of one)

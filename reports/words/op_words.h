@@ -23,7 +23,7 @@ inline std::vector<std::string> op_labels(const Program& program) {
   return labels;
 }
 
-/// One word for each kind of op, as traces name kinds of events.
+/// Returns one word for each kind of op, as traces name kinds of events.
 constexpr const char* category(OpKind kind) {
   switch (kind) {
     case OpKind::F:

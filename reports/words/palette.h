@@ -66,7 +66,7 @@ inline bool is_pale(const OpInfo& op) {
   return main && !op.useful;
 }
 
-/// A class of memory in one or two words, for tables.
+/// Returns a class of memory in one or two words, for tables.
 constexpr const char* short_name(MemoryClass memory_class) {
   switch (memory_class) {
     case MemoryClass::Weights:

@@ -1,5 +1,8 @@
 // Scale: one unit for a whole column or axis, and numbers written in it.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: for 0.0123 s and 0.5 s the scale is {"ms", 0.001, 1}, which writes them as 12.3 and
+// 500.0.
 #pragma once
 
 #include <string>

@@ -40,13 +40,13 @@ std::vector<Change> plan_changes(const Baseline& baseline);
 std::vector<Change> layout_changes(const Baseline& baseline);
 /// Leaves it to the loader to lay and cut stages that the scenario lays and cuts itself.
 void lay_stages_anew(const Baseline& baseline, Change& change);
-/// All of them, each once.
+/// Returns all of them, each once.
 std::vector<Change> all_changes(const Baseline& baseline);
 
-/// The value at a dotted path; null if there is none.
+/// Returns the value at a dotted path; null if there is none.
 const JsonValue* value_at(const JsonValue& document, std::string_view dotted_path);
-/// A quantity as people write it, times `factor`: "231 GB/s" becomes "462 GB/s". A list is scaled
-/// item by item and comes as JSON. Empty for anything else, and for nothing times anything.
+/// Returns a quantity as people write it, times `factor`: "231 GB/s" becomes "462 GB/s". A list is
+/// scaled item by item and comes as JSON. Empty for anything else, and for nothing times anything.
 std::string scaled_text(const JsonValue* value, double factor);
 
 }  // namespace interlock

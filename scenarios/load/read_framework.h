@@ -14,7 +14,7 @@ namespace interlock {
 /// diagnostic is added for each mistake.
 Framework read_framework(const JsonNode& node, Diagnostics& diagnostics);
 
-/// Names of the frameworks that a scenario may name, sorted.
+/// Returns the names of the frameworks that a scenario may name, sorted.
 std::vector<std::string> framework_names();
 
 }  // namespace interlock

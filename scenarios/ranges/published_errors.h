@@ -52,7 +52,7 @@ inline constexpr const char* kBorrowedGeneration = "borrowed";
 
 /// Reads such a file. Throws: Error with every mistake of it.
 PublishedErrors read_published_errors(const std::string& path);
-/// The one that is shipped; read once.
+/// Returns the one that is shipped; read once.
 const PublishedErrors& published_errors();
 
 /// Quantiles of measured over predicted step times.
@@ -66,10 +66,10 @@ inline constexpr double kRangeLevel = 0.8;  // between low and high
 std::optional<RatioSpread> spread_of(const std::vector<ErrorTable>& tables,
                                      const RunTraits& traits);
 
-/// The range of a run that is predicted to take `step`: that spread, widened.
+/// Returns the range of a run that is predicted to take `step`: that spread, widened.
 Confidence range_from(const PublishedErrors& errors, const RunTraits& traits, Seconds step);
-/// The range of a run on a device that borrows its efficiencies: the spread of all rows that were
-/// predicted so, widened. `device` borrows.
+/// Returns the range of a run on a device that borrows its efficiencies: the spread of all rows
+/// that were predicted so, widened. `device` borrows.
 Confidence borrowed_range(const PublishedErrors& errors, const RunTraits& traits,
                           const Device& device, Seconds step);
 

@@ -3,6 +3,11 @@
 //
 // A plan is a layout (how the work is divided) with an order of work. Plans are proposed
 // generously: what the loader refuses is counted, and no plan.
+//
+// Example: gpt2-medium with 16 samples a step on a DGX A100 has 400 layouts. One is {tensor 2,
+// pipeline 2, data 2, zero_stage 0, micro_batch_size 1}; one of its eight orders is "interleaved"
+// with two chunks. settings() of both: parallel.tensor=2, parallel.pipeline=2, ...,
+// parallel.stages=4, training.schedule="interleaved".
 #pragma once
 
 #include <cstddef>

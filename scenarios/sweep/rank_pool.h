@@ -20,7 +20,7 @@ struct MpiCalls {
 
 class RankPool {
  public:
-  /// The ranks of this run; null if this process was not started by mpirun, or alone.
+  /// Returns the ranks of this run; null if this process was not started by mpirun, or alone.
   /// Throws: Error if it was, and interlock was built without MPI.
   static std::unique_ptr<RankPool> open();
   /// Sends the others home.

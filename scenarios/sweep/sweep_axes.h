@@ -1,5 +1,9 @@
 // SweepAxes: a scenario's "sweep" as written: axes, what is excluded, what is drawn.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: "training.schedule": ["gpipe", "1f1b"] and "training.micro_batches, training.steps": [2,
+// 4] are two axes of two places each. The second sets two paths together, so that the product is 4;
+// names tell its first path only.
 #pragma once
 
 #include <cstddef>

@@ -39,9 +39,9 @@ class SweepPlan {
   std::size_t size() const { return size_; }
   /// Point `i`, from 0. Values that cannot be set are reported.
   SweepPoint point(std::size_t i, Diagnostics& diagnostics) const;
-  /// All that point `i` sets, in order.
+  /// Returns all that point `i` sets, in order.
   std::vector<SweepSetting> settings(std::size_t i) const;
-  /// The paths that are told of, in order.
+  /// Returns the paths that are told of, in order.
   std::vector<std::string> paths() const;
 
  private:
@@ -56,10 +56,10 @@ class SweepPlan {
   std::size_t size_ = 0;
 };
 
-/// The scenario of a document without "sweep". Throws: Error with every mistake of it.
+/// Returns the scenario of a document without "sweep". Throws: Error with every mistake of it.
 Question load_point(std::shared_ptr<const JsonValue> document);
 
-/// A value in words: its name, itself, or the members of an object.
+/// Returns a value in words: its name, itself, or the members of an object.
 std::string value_words(const JsonValue& value);
 
 }  // namespace interlock

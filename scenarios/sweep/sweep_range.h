@@ -8,7 +8,7 @@
 
 namespace interlock {
 
-/// The numbers, or quantities of one unit, of a range, both ends included. Nothing, with
+/// Returns the numbers, or quantities of one unit, of a range, both ends included. Nothing, with
 /// diagnostics, if it is wrong or endless.
 std::vector<JsonValue> read_range(const JsonNode& node, Diagnostics& diagnostics);
 

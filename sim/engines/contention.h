@@ -24,7 +24,7 @@ class Contention {
   /// Ends flows, by their wires in rising order, at `clock`, and does what that makes possible.
   void end_flows(const std::vector<int>& wires, Seconds clock);
 
-  /// The links of each shared wire that can hold it back: those that the solver needs.
+  /// Returns the links of each shared wire that can hold it back: those that the solver needs.
   const std::vector<std::vector<int>>& ways() const { return ways_; }
 
  private:

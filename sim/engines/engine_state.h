@@ -11,8 +11,8 @@
 
 namespace interlock {
 
-/// The state of every stream, at its first instruction: {cursor}, rank and number. Streams walk
-/// `code`, or, if memory is watched, all instructions of `program`.
+/// Returns the state of every stream, at its first instruction: {cursor}, rank and number. Streams
+/// walk `code`, or, if memory is watched, all instructions of `program`.
 template <class StreamState>
 std::vector<StreamState> make_streams(const Program& program, const Code& code, bool watched) {
   std::vector<StreamState> streams;
@@ -30,7 +30,7 @@ std::vector<StreamState> make_streams(const Program& program, const Code& code, 
   return streams;
 }
 
-/// The state of every channel, with what a message needs to know of it in one place. Ticks.
+/// Returns the state of every channel, with what a message needs to know of it in one place. Ticks.
 template <class ChannelState>
 std::vector<ChannelState> make_channels(const Program& program) {
   std::vector<ChannelState> channels(program.channels.size());
@@ -47,8 +47,8 @@ std::vector<ChannelState> make_channels(const Program& program) {
   return channels;
 }
 
-/// How long a device that was free since `free` idled before `start` because of a message that was
-/// on its way from `sent` to `arrival`.
+/// Returns how long a device that was free since `free` idled before `start` because of a message
+/// that was on its way from `sent` to `arrival`.
 inline double exposed_time(double start, double free, double sent, double arrival) {
   return std::max(0.0, std::min(start, arrival) - std::max(free, sent));
 }

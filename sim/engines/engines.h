@@ -33,10 +33,10 @@ void load_simgrid();
 /// REQUIRES: the first SimGrid run of this process.
 RunSummary run_simgrid(const Program& program, const TraceSink& sink);
 
-/// The engine that `kind` means for `program`: Auto is Native where no link is shared, and where
-/// this build has no SimGrid.
+/// Returns the engine that `kind` means for `program`: Auto is Native where no link is shared, and
+/// where this build has no SimGrid.
 EngineKind choose_engine(EngineKind kind, const Program& program);
-/// The engine for one run of many: Auto is Native, which needs no process for each.
+/// Returns the engine for one run of many: Auto is Native, which needs no process for each.
 inline EngineKind engine_of_many(EngineKind kind) {
   return kind == EngineKind::Auto ? EngineKind::Native : kind;
 }

@@ -38,7 +38,7 @@ class EventLoop {
 
   /// Called when `bytes` may start on a wire that shares links; alone they take `occupancy` ticks.
   std::function<void(int wire, Bytes bytes, double occupancy)> start_shared;
-  /// The transfer that `wire` carries ended at `time`, which moves the loop's now.
+  /// Ends the transfer that `wire` carries at `time`, which moves the loop's now.
   void end_shared(int wire, double time);
   /// Does what the last calls of end_shared() have made possible at now.
   void settle();

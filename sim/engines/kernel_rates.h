@@ -40,7 +40,7 @@ class KernelRates {
   bool is_current(int rank, std::uint32_t generation) const {
     return ranks_[rank].generation == generation;
   }
-  /// The op of `rank` is done.
+  /// Ends the op of `rank`; returns its span.
   Span end(int rank);
   /// Some communication begins or ends at `rank`. Returns the new end of the op under way, if its
   /// end has moved.

@@ -13,7 +13,8 @@ namespace interlock {
 template <class Time>
 class MessageHolds {
  public:
-  /// One lets go of the message at `time`. When its bytes are given back, if that was the second.
+  /// Notes that one of the two lets go of the message at `time`; returns when its bytes are freed,
+  /// if that was the second.
   std::optional<Time> let_go(int channel, int micro_batch, Time time) {
     const auto [entry, first] = times_.try_emplace({channel, micro_batch}, time);
     if (first) return {};

@@ -44,10 +44,10 @@ class ExchangeLowering {
                    InstructionWriter& writer, Program& program);
 
   void compute(const Op& op, const ComputePiece& piece);
-  /// A forward and a backward whose tokens pass beside each other's kernels.
+  /// Lowers a forward and a backward whose tokens pass beside each other's kernels.
   void compute_pair(const Op& forward, const ComputePiece& first, const Op& backward,
                     const ComputePiece& second);
-  /// All of `exchanges`, a generation of `window` micro-batches.
+  /// Begins all of `exchanges`, a generation of `window` micro-batches.
   void begin(const Op& op, const std::vector<Exchange>& exchanges, int window);
   /// Ends what begin(), or `sends`, began for the generation of `micro_batch`.
   void end(const Op& op, const std::vector<Exchange>& exchanges, int window, int micro_batch);

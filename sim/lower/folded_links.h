@@ -58,9 +58,9 @@ class FoldedLinks {
   bool folds() const { return folded_.size() > 1; }
 
   // When all ways are known.
-  /// The link that stands for the class of `link`.
+  /// Returns the link that stands for the class of `link`.
   LinkId class_of(LinkId link);
-  /// Links of that class.
+  /// Returns the number of links of that class.
   int class_size(LinkId link);
   /// How an orbit uses the links of a class.
   struct ClassUse {
@@ -72,11 +72,11 @@ class FoldedLinks {
   /// By the link that stands for the class.
   std::unordered_map<LinkId, ClassUse> class_uses(const Orbit& orbit);
   LinkId link_of(const Use& use) const { return ids_[use.link]; }
-  /// Why the folding is not exact whatever is shared; empty if nothing is wrong so far.
+  /// Returns why the folding is not exact whatever is shared; empty if nothing is wrong so far.
   const std::string& problem() const { return problem_; }
 
  private:
-  /// Links are numbered as they are met.
+  /// Returns the links of `route` by numbers that are given as links are met.
   std::vector<int> numbered(const Route& route);
   int find(int link);
   void unite(const std::vector<int>& one, const std::vector<int>& other);

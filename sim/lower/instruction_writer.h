@@ -14,15 +14,15 @@ class InstructionWriter {
   InstructionWriter(Program& program, int stages);
 
   void emit(Opcode code, int index, int micro_batch);
-  /// A Compute of `op` as `info` says, which may be a part of it.
+  /// Writes a Compute of `op` as `info` says, which may be a part of it.
   void compute(const Op& op, const OpInfo& info);
   void allocate(const Op& op, MemoryClass memory_class, Bytes bytes);
   void free(const Op& op, MemoryClass memory_class, Bytes bytes);
   /// Frees a message that leaves by `channel`, which only its transfer still reads after `op`.
   void free_message(const Op& op, Bytes bytes, int channel);
-  /// The event remembered in `known`, made at the first call.
+  /// Returns the event remembered in `known`, made at the first call.
   int event(int& known, int recorders, int micro_batches);
-  /// The buffer of a stage that is so, made at the first call.
+  /// Returns the index of the stage's buffer with this class and size; creates it on first use.
   int buffer(int stage, MemoryClass memory_class, Bytes bytes, int message = -1);
 
  private:

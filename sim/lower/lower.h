@@ -37,12 +37,12 @@ struct LowerInputs {
   double most_ticks_per_second = 1e18;  // to lower one run as another one was
 };
 
-/// How the stages of a simulated rank are divided.
+/// Returns how the stages of a simulated rank are divided.
 inline const Mesh& mesh_of_rank(const LowerInputs& inputs, int rank) {
   return inputs.layouts.empty() ? inputs.mesh : inputs.layouts.meshes[rank];
 }
 
-/// The program that runs the schedule on the cluster, every step of it.
+/// Returns the program that runs the schedule on the cluster, every step of it.
 /// Durations are rounded once, to the finest 10^-k s that keeps the sum of all durations under 2^53
 /// ticks (2^50 where wires share links); sums of them are then exact.
 Program lower(const LowerInputs& inputs);

@@ -14,9 +14,9 @@ class OpCosts {
         stages_of_replica_(stages_ / inputs.schedule.replicas),
         stages_of_copy_(stages_of_replica_ / inputs.schedule.copies) {}
 
-  /// The stage whose output `stage` reads; -1 for the first of a copy.
+  /// Returns the stage whose output `stage` reads; -1 for the first of a copy.
   int before(int stage) const;
-  /// The stages that read the output of `stage`.
+  /// Returns the stages that read the output of `stage`.
   std::vector<int> after(int stage) const;
   /// Returns the stage that holds the same part of the model, `copies` copies on.
   int in_copy_after(int stage, int copies) const {
@@ -25,7 +25,7 @@ class OpCosts {
   }
 
   int first_of_replica(int stage) const { return stage - stage % stages_of_replica_; }
-  /// The last stage of the replica that `stage` belongs to.
+  /// Returns the last stage of the replica that `stage` belongs to.
   int last_of_replica(int stage) const {
     return stage - stage % stages_of_replica_ + stages_of_replica_ - 1;
   }
@@ -35,7 +35,7 @@ class OpCosts {
     return inputs_.stages[micro_batch % inputs_.schedule.slices * stages_ + stage];
   }
   const StageCost& of_stage(const Op& op) const { return of_stage(op.stage, op.micro_batch); }
-  /// The activation that a forward receives.
+  /// Returns the activation that a forward receives.
   Bytes input(const Op& op) const;
   /// Returns the bytes that a backward sends to the stage below: the gradient of the input.
   Bytes input_gradient(const Op& op) const;
@@ -50,9 +50,9 @@ class OpCosts {
     const StageCost& stage = of_stage(op);
     return traversal(op).partial ? stage.link.backward_weight : stage.backward_weight;
   }
-  /// A whole turn of a stage on one input: forward, head, backward, update.
+  /// Returns a whole turn of a stage on one input: forward, head, backward, update.
   OpCost turn(int stage, int micro_batch) const;
-  /// The op alone, without what a backward first computes again.
+  /// Returns the op alone, without what a backward first computes again.
   OpCost of(const Op& op) const;
 
  private:

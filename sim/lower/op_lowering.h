@@ -20,9 +20,9 @@ class OpLowering {
   void append(const Op& op);
   /// Comes before the next op, or pair, of a rank of one stream: what follows it.
   void expect(std::vector<Op> next) { next_ = std::move(next); }
-  /// Two ops that overlap: both have what they need before either starts, and send when both are
-  /// done. Drawn and counted one after the other, each in its share of the time of the pair; or, if
-  /// tokens of one pass beside kernels of the other, as they take turns.
+  /// Appends two ops that overlap: both have what they need before either starts, and send when
+  /// both are done. Drawn and counted one after the other, each in its share of the time of the
+  /// pair; or, if tokens of one pass beside kernels of the other, as they take turns.
   void append_pair(const Op& first, const Op& second);
   /// Comes before the first of `updates` in a row. None of them may wait at the barrier before all
   /// have said that they are due, because they are of stages that share the stream.

@@ -22,7 +22,7 @@ struct SlowDevices {
 /// By simulated rank: how much slower the slowest device computes for which it stands.
 std::vector<double> slowdowns(const std::vector<SlowDevices>& slow, const Mesh& mesh,
                               const Unfolded& unfolded);
-/// Why ranks do not do what others do for which they stand; empty if they do.
+/// Returns why ranks do not do what others do for which they stand; empty if they do.
 std::string slow_folding_problem(const std::vector<SlowDevices>& slow, const Mesh& mesh,
                                  const Unfolded& unfolded);
 

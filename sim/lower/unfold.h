@@ -13,7 +13,8 @@ namespace interlock {
 /// are then those on the machine that holds a stage: (slices, stages).
 LowerInputs unfold(LowerInputs inputs);
 
-/// The foldings of a mesh, those of fewest simulated ranks first; the last one folds nothing.
+/// Returns the foldings of a mesh, those of fewest simulated ranks first; the last one folds
+/// nothing.
 std::vector<Unfolded> foldings(const Mesh& mesh);
 
 }  // namespace interlock

@@ -26,16 +26,16 @@ class Wiring {
   /// `alone`: see FoldedLinks.
   Wiring(const LowerInputs& inputs, bool alone, Program& program);
 
-  /// The channel from one stage to another; made at the first call, with the bytes of its message.
-  /// `micro_batch`: before whose forward, or for whose op, the message is received.
+  /// Returns the channel from one stage to another; made at the first call, with the bytes of its
+  /// message. `micro_batch`: before whose forward, or for whose op, the message is received.
   int channel(Cargo cargo, int from_stage, int to_stage, int micro_batch);
-  /// Bytes of one message from a stage to another.
+  /// Returns the bytes of one message from a stage to another.
   Bytes message_bytes(Cargo cargo, int from_stage, int to_stage, int micro_batch) const;
-  /// The collective that `rank` and its group along the exchange's axis do for `stage`.
+  /// Returns the collective that `rank` and its group along the exchange's axis do for `stage`.
   int collective(const Exchange& exchange, int rank, int stage);
   /// Adds `channel`, whose ranks and bytes are known, and which belongs to no stages.
   int add_channel(Channel channel);
-  /// The collective of the ranks of `communicator`, each of which is one device.
+  /// Returns the collective of the ranks of `communicator`, each of which is one device.
   int collective_of_communicator(const Exchange& exchange, int communicator);
   /// Members of a collective's group that are simulated.
   int members(int collective) const {

@@ -144,7 +144,7 @@ Measurement measure_trace(Program program, TraceLog log, int fill, const Measure
 /// Returns the time that each step of a logged run took, from the end of the one before.
 std::vector<Seconds> step_times(const Program& program, const TraceLog& log);
 
-/// Samples and tokens a second, where a step's are known, from the step time.
+/// Sets samples and tokens a second, where a step's are known, from the step time.
 void set_rates(const MeasureInputs& inputs, Metrics& metrics);
 
 }  // namespace interlock

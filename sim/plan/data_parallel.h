@@ -30,8 +30,8 @@ struct DataParallel {
   int prefetch = 1;                        // ZeRO 3: modules whose weights are gathered ahead
 };
 
-/// The part of `whole` bytes of a state that a device has, where it is divided; `of_experts` of
-/// them belong to experts.
+/// Returns the part of `whole` bytes of a state that a device has, where it is divided;
+/// `of_experts` of them belong to experts.
 Bytes own_part(const Mesh& mesh, Bytes whole, Bytes of_experts);
 /// Gives `stage` the states of a shard, and the update of them. `backwards`: those whose weight
 /// gradients one update of the stage adds up.

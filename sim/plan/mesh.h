@@ -56,29 +56,31 @@ struct Mesh {
   int degree(Dimension dimension) const { return degrees[static_cast<int>(dimension)]; }
   int& degree(Dimension dimension) { return degrees[static_cast<int>(dimension)]; }
   int tensor_of_experts() const { return expert_tensor.value_or(degree(Dimension::Tensor)); }
-  /// Devices that hold equal weights, but for experts.
+  /// Returns the number of devices that hold equal weights, but for experts.
   int replicas() const { return degree(Dimension::Data) * degree(Dimension::Context); }
   int devices_of_rank() const { return replicas() * degree(Dimension::Tensor); }
   int devices() const { return devices_of_rank() * degree(Dimension::Pipeline); }
 };
 
-/// The device at `at`.
+/// Returns the device at `at`.
 int device_of(const Mesh& mesh, const Coordinates& at);
-/// The devices, in order of their numbers but for grids, that differ from the one at `at` in `axis`
-/// only, itself included.
+/// Returns the devices, in order of their numbers but for grids, that differ from the one at `at`
+/// in `axis` only, itself included.
 std::vector<int> group_of(const Mesh& mesh, MeshAxis axis, const Coordinates& at);
-/// How many those are.
+/// Returns how many those are.
 int group_size(const Mesh& mesh, MeshAxis axis);
 
 /// The dimensions of which every coordinate is simulated, by Dimension. Pipeline always is.
 using Unfolded = std::array<bool, kDimensions>;
 inline constexpr Unfolded kFolded = {false, false, false, true};
 
-/// The coordinates of the ranks that a program simulates, pipeline ranks of one replica together.
+/// Returns the coordinates of the ranks that a program simulates, pipeline ranks of one replica
+/// together.
 std::vector<Coordinates> simulated_ranks(const Mesh& mesh, const Unfolded& unfolded);
-/// The coordinates for which each of these ranks stands, relative to it: all of the folded ones.
+/// Returns the coordinates for which each of these ranks stands, relative to it: all of the folded
+/// ones.
 std::vector<Coordinates> folded_ranks(const Mesh& mesh, const Unfolded& unfolded);
-/// One after the other, as on a ring.
+/// Returns the place that is `by` further on, as on a ring.
 Coordinates shifted(const Mesh& mesh, Coordinates at, const Coordinates& by);
 
 }  // namespace interlock

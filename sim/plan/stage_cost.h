@@ -3,6 +3,10 @@
 //
 // Every module is priced once, alone; a stage is a sum of modules that uses the head, and sends the
 // output, of its last one.
+//
+// Example: the first 13 modules of gpt2-medium on 8 tensor devices of a DGX A100, one sample in
+// bf16: a forward of 974 us of kernels (42.3 Gflop) that waits 964 us for 25 all-reduces of 2 MiB;
+// an output of 2 MiB, a stash of 165 MB, weights of 53 MB.
 #pragma once
 
 #include <array>
@@ -34,11 +38,11 @@ struct OpCost {
   /// REQUIRES: `part` was added before.
   OpCost& operator-=(const OpCost& part);
   Seconds whole() const { return time + waiting; }
-  /// Its kernels by place, `scale` times as long.
+  /// Returns its kernels by place, `scale` times as long.
   PlacedTimes placed(double scale = 1) const;
 
  private:
-  /// The shares of this cost and `sign` times the other one, before their times are added.
+  /// Mixes the shares of this cost and of `sign` times the other one, before their times are added.
   void mix(const OpCost& other, double sign);
 };
 
@@ -97,19 +101,19 @@ struct PriceInputs {
   std::function<Seconds(const Exchange&)> exchange_time = {};
 };
 
-/// The price of each module alone, with its head.
+/// Returns the price of each module alone, with its head.
 std::vector<StageCost> price_modules(const ModelGraph& graph, const PriceInputs& inputs);
 
-/// The cost of every stage under a strategy. REQUIRES: partition.stages() == parts_of(strategy, n)
-/// for n = roles.size().
+/// Returns the cost of every stage under a strategy. REQUIRES: partition.stages() ==
+/// parts_of(strategy, n) for n = roles.size().
 std::vector<StageCost> price_stages(const std::vector<StageCost>& modules,
                                     const Partition& partition, const Strategy& strategy,
                                     const std::vector<StageRole>& roles);
 
-/// The costs of stages, in order, whose forwards keep something else than all of the stash.
+/// Changes the costs of stages, in order, whose forwards keep something else than all of the stash.
 void apply_stash_mode(StashMode mode, std::vector<StageCost>& stages);
 
-/// The op I (weights false) or B (weights true) of one traversal.
+/// Returns the op I (weights false) or B (weights true) of one traversal.
 OpCost traversal_cost(const StageCost& stage, const Strategy& strategy, const Traversal& traversal);
 
 /// Returns the cost of the recompute with which a traversal begins.

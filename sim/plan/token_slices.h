@@ -7,6 +7,10 @@
 // A step may also mix micro-batches of several sizes, each cut in its own way; it then takes the
 // sum of all its slices and (K - 1) times the longest of them.
 // Source: TeraPipe, Li et al., arXiv 2102.07988, sections 3.3 and 3.4.
+//
+// Example: 8 units through 4 stages, where a slice of l units behind c others takes 1 + l (l / 2 +
+// c) / 4. Whole, the sequence takes 36; in equal halves 31; in four quarters 25.5; balanced_slices
+// finds {4, 1, 1, 1, 1}, whose longest takes 3, and which takes 22.
 #pragma once
 
 #include <functional>
@@ -32,7 +36,7 @@ struct Slicing {
   Seconds span;
 };
 
-/// The slicing of least span, of all that there are.
+/// Returns the slicing of least span, of all that there are.
 /// Time: units^2 prices, and at most as many passes of units^2 steps.
 Slicing balanced_slices(const SliceInputs& inputs);
 
@@ -60,9 +64,9 @@ struct Division {
   Seconds span;
 };
 
-/// The division of least span, of all divisions into parts and all slicings of each. Parts of one
-/// size are cut alike. REQUIRES: some division adds up.
-/// Time: balanced_slices for each size, and for each bound samples * sizes steps.
+/// Returns the division of least span, of all divisions into parts and all slicings of each. Parts
+/// of one size are cut alike. REQUIRES: some division adds up. Time: balanced_slices for each size,
+/// and for each bound samples * sizes steps.
 Division balanced_parts(const StepInputs& inputs);
 
 /// `slices` lengths as equal as whole units allow, longer ones first.
@@ -73,7 +77,7 @@ std::vector<int> equal_slices(int units, int slices);
 /// Time: kBisections * slices * log2(units) prices.
 std::vector<int> equal_time_slices(int units, int slices, const SliceTime& time);
 
-/// The span of `lengths`.
+/// Returns the span of `lengths`.
 Seconds span_of(const SliceInputs& inputs, const std::vector<int>& lengths);
 
 }  // namespace interlock

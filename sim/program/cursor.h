@@ -19,7 +19,7 @@ struct Code {
   std::vector<Instruction> instructions;
   std::vector<Segment> segments;
 };
-/// The code of `program` without Allocate and Free, for runs whose memory is not watched.
+/// Returns the code of `program` without Allocate and Free, for runs whose memory is not watched.
 Code code_without_memory(const Program& program);
 
 /// Walks the instructions of one stream in order. Cheap to copy.

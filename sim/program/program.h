@@ -127,10 +127,10 @@ struct SliceNumber {
   int micro_batch = 0, slice = 0;
 };
 SliceNumber slice_number(const Program& program, int micro_batch);
-/// The user's micro-batches in a step.
+/// Returns the user's micro-batches in a step.
 int whole_micro_batches(const Program& program);
 
-/// The stage of the model, whichever copy it is of.
+/// Returns the stage of the model, whichever copy it is of.
 inline int model_stage(const Program& program, int stage) {
   return stage % (program.stages / program.copies / program.replicas);
 }

@@ -61,7 +61,7 @@ struct TraceSink {
   std::function<void(const CollectiveSpan&)> collective;
 };
 
-/// A sink that hands everything to both. Both must outlive it.
+/// Returns a sink that hands everything to both. Both must outlive it.
 TraceSink tee(const TraceSink& first, const TraceSink& second);
 
 /// A trace kept whole.
@@ -71,7 +71,7 @@ struct TraceLog {
   std::vector<MemoryChange> memory;
   std::vector<CollectiveSpan> collectives;
 };
-/// A sink that appends to `log`.
+/// Returns a sink that appends to `log`.
 TraceSink log_sink(TraceLog& log);
 
 /// The totals of a run that an engine reports at its end.

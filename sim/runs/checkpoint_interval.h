@@ -26,16 +26,17 @@ Seconds young_interval(const CheckpointCosts& costs);
 /// Future Generation Computer Systems 22(3), 2006; the form recalled, its figures 3 to 5 met).
 Seconds daly_interval(const CheckpointCosts& costs);
 
-/// The expected time for `work` of training in intervals of `interval`, the last one written too:
-/// M e^(restart / M) (e^((interval + write) / M) - 1) work / interval. Failures may hit writes and
-/// restarts as well. (Daly's complete cost function; it follows from memorylessness: an attempt of
-/// length s takes (e^(s/M) - 1) (M + E) in all, with E = M (e^(restart/M) - 1) for each restart.)
+/// Returns the expected time for `work` of training in intervals of `interval`, the last one
+/// written too: M e^(restart / M) (e^((interval + write) / M) - 1) work / interval. Failures may
+/// hit writes and restarts as well. (Daly's complete cost function; it follows from memorylessness:
+/// an attempt of length s takes (e^(s/M) - 1) (M + E) in all, with E = M (e^(restart/M) - 1) for
+/// each restart.)
 Seconds expected_run_time(Seconds work, Seconds interval, const CheckpointCosts& costs);
 
-/// The interval of the least expected time, found by search; 0 if checkpoints cost nothing.
+/// Returns the interval of the least expected time, found by search; 0 if checkpoints cost nothing.
 Seconds optimal_interval(const CheckpointCosts& costs);
 
-/// The whole number of steps, at least 1, of the least expected time.
+/// Returns the whole number of steps, at least 1, of the least expected time.
 std::int64_t optimal_interval_steps(Seconds step_time, const CheckpointCosts& costs);
 
 }  // namespace interlock

@@ -8,6 +8,10 @@
 // remaining life is drawn from the equilibrium distribution, under which the expected number of
 // failures of a part whose outages take no time is t / mean for every t (Cox, Renewal Theory,
 // 1962; recalled).
+//
+// Example: 8 devices with a mean life of 1,000 s and 2 nodes of 4 devices with 4,000 s fail every
+// 117.6 s: 8 / 1,000 + 2 / 4,000 a second. The trace line "10,3,down" is the event {10 s, first 3,
+// count 1, down}.
 #pragma once
 
 #include <cstdint>
@@ -42,11 +46,11 @@ struct FailureModel {
   std::vector<DeviceEvent> trace;      // besides, in order of time
 };
 
-/// Mean time between failures of parts while all are up; nothing if none fails. Failures of a trace
-/// count by their mean distance.
+/// Returns the mean time between failures of parts while all are up; nothing if none fails.
+/// Failures of a trace count by their mean distance.
 std::optional<Seconds> mean_time_between_failures(const FailureModel& model);
 
-/// A life of mean `mean`, and what remains of one at a random instant. REQUIRES: shape > 0.
+/// Returns a life of mean `mean`, and what remains of one at a random instant. REQUIRES: shape > 0.
 Seconds draw_life(Seconds mean, double shape, Random& random);
 Seconds draw_remaining_life(Seconds mean, double shape, Random& random);
 
@@ -54,7 +58,7 @@ Seconds draw_remaining_life(Seconds mean, double shape, Random& random);
 class OutageStream {
  public:
   OutageStream(const FailureModel& model, std::uint64_t seed);
-  /// The next event; nothing if there is none. It stays next until pop.
+  /// Returns the next event; nothing if there is none. It stays next until pop.
   const std::optional<DeviceEvent>& next() const { return next_; }
   void pop();
   /// Returns true if a device may still come up.

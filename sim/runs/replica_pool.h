@@ -14,8 +14,8 @@ namespace interlock {
 
 class ReplicaPool {
  public:
-  /// The first replicas * devices_per_replica of `devices` form replicas, which hold the state of
-  /// training; those of `absent` are not there.
+  /// Makes replicas of the first replicas * devices_per_replica of `devices`, which hold the state
+  /// of training; those of `absent` are not there.
   ReplicaPool(int replicas, int devices_per_replica, int devices, const std::vector<int>& absent);
 
   /// Applies an event. Returns true if a device of a replica went down; the replica then neither

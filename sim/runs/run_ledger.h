@@ -35,7 +35,7 @@ class RunLedger {
   void write(RunTicks now);
   bool writing() const { return writing_; }
   RunTicks safe_at() const { return safe_at_; }
-  /// A write that has ended by `now` is safe.
+  /// Makes a write safe that has ended by `now`.
   void settle(RunTicks now);
 
   void fail();       // a write under way ends

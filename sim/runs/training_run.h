@@ -15,6 +15,11 @@
 //
 // A failure of a device that takes part in a recovery begins it anew. What happens at the instant
 // at which steps, a write or a recovery end comes after that end.
+//
+// Example: 10 steps of 1 s, a checkpoint of 0.5 s every 4 steps, a failure at 6.2 s, 2 s until it
+// is detected and 1 s to reload. Steps 0 to 3, a checkpoint, step 4, and 0.7 s of step 5 are run;
+// both are lost. From 9.2 s on steps 4 to 9 are run with two checkpoints, and the run ends at 16.2
+// s: 10 s useful, 1.7 lost, 1.5 of checkpoints, 3 of restarting; goodput 0.617.
 #pragma once
 
 #include <cstdint>
@@ -89,7 +94,8 @@ struct MicroBatchRange {
 };
 MicroBatchRange micro_batches_of(const RunPlan& plan, int live, int replica);
 
-/// The time of a step with `live` replicas: that of the replica with the most micro-batches.
+/// Returns the time of a step with `live` replicas: that of the replica with the most
+/// micro-batches.
 Seconds step_time_of(const RunPlan& plan, int live);
 
 /// Simulates one run; `history`, if asked for, gets its spans in order. Throws: Error if devices

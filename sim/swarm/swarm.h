@@ -104,12 +104,12 @@ int enough_in_flight(const SwarmInputs& inputs);
 /// Returns the micro-batches per second of stages that have `peers` of speed 1: the rate of the
 /// slowest stage, peers / (2 forward + backward); the last stage's forward counts once.
 double swarm_rate(const std::vector<SwarmStage>& stages, const std::vector<int>& peers);
-/// The best such rate over all ways to deal `peers` to the stages; 0 if there are too few.
+/// Returns the best such rate over all ways to deal `peers` to the stages; 0 if there are too few.
 double best_swarm_rate(const std::vector<SwarmStage>& stages, int peers);
 
-/// Bytes of a message of `bytes` in elements of `element` bytes, in 8-bit blocks: one byte for each
-/// element and a 4-byte scale for each block of 4096 (Dettmers et al., arXiv 2110.02861; block
-/// size recalled).
+/// Returns the bytes of a message of `bytes` in elements of `element` bytes, in 8-bit blocks: one
+/// byte for each element and a 4-byte scale for each block of 4096 (Dettmers et al., arXiv
+/// 2110.02861; block size recalled).
 Bytes int8_message(Bytes bytes, double element);
 
 }  // namespace interlock

@@ -17,7 +17,7 @@ namespace interlock {
 /// protobuf.
 void require_chakra(const std::string& who);
 
-/// The bytes of a file.
+/// Returns the bytes of a file.
 std::string chakra_bytes(const ExecutionTrace& trace);
 
 /// Reads `path`, the file of `rank`. Throws: Error naming the file and the node, if it is none, of

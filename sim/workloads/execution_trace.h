@@ -5,6 +5,10 @@
 // when its time is over, a Send or a Receive when the message has arrived, a Collective when all
 // members are done. Sends of a channel (same ends, same tag) meet its Receives in order, and so do
 // the collectives of a group on its members. A rank computes one node at a time.
+//
+// Example: the first nodes of rank 0 of two under 1F1B are 1 "0F0" (Compute), 2 a Send to rank 1
+// after 1, 3 "0F1" after 1, 4 its Send after 3, 5 the Receive of the first gradient after 3, and 6
+// "0B0" after 3 and 5.
 #pragma once
 
 #include <cstdint>
@@ -78,9 +82,9 @@ struct ExecutionTrace {
   std::optional<TraceSteps> steps;  // nothing: one, of another tool
 };
 
-/// A run of `program` as traces, by device; rank r of the program is number `devices[r]` of as
-/// many. Nodes are in order of time, each after those it comes after. Throws: Error if `log` is not
-/// whole, or for what such traces have no word for.
+/// Returns a run of `program` as traces, by device; rank r of the program is number `devices[r]` of
+/// as many. Nodes are in order of time, each after those it comes after. Throws: Error if `log` is
+/// not whole, or for what such traces have no word for.
 std::vector<ExecutionTrace> execution_traces(const Program& program, const TraceLog& log,
                                              const std::vector<int>& devices);
 
@@ -91,10 +95,10 @@ struct TraceNotes {
 };
 TraceNotes notes_on(const std::vector<ExecutionTrace>& traces);
 
-/// The program that executes `traces` on `cluster`, rank r on device r. A rank whose Computes are
-/// in one order runs them in it; else whichever is ready, the one with the lower id first.
-/// Throws: Error that names file and node for cycles, messages without their other end, collectives
-/// whose members disagree, and ranks that are not there.
+/// Returns the program that executes `traces` on `cluster`, rank r on device r. A rank whose
+/// Computes are in one order runs them in it; else whichever is ready, the one with the lower id
+/// first. Throws: Error that names file and node for cycles, messages without their other end,
+/// collectives whose members disagree, and ranks that are not there.
 Program lower_traces(const std::vector<ExecutionTrace>& traces, const Cluster& cluster);
 
 }  // namespace interlock

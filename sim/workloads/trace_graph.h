@@ -35,8 +35,8 @@ struct TraceGraph {
   std::optional<TraceSteps> steps;  // nothing: one step, whose ops have no names
 };
 
-/// The graph of `traces`, which must outlive it. Where several nodes of a rank could be next, the
-/// one with the lowest id is. Throws: Error that names file and node, see lower_traces.
+/// Returns the graph of `traces`, which must outlive it. Where several nodes of a rank could be
+/// next, the one with the lowest id is. Throws: Error that names file and node, see lower_traces.
 TraceGraph graph_of(const std::vector<ExecutionTrace>& traces);
 
 /// Throws: Error if `cluster` has too few devices, or no host for nodes that copy to one.

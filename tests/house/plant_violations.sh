@@ -144,6 +144,11 @@ for opener in Of What Whether Likewise 'The same' Where; do
   refused models/a.h "$(comment "int i;  ///< $opener it is.")" "a comment opens with a verb"
 done
 refused models/a.cc "// What it is.\\n" "a comment opens with a verb"
+for opener in The A An All One Why How Bytes; do
+  refused models/a.h "$(comment "/// $opener sum.")" "a comment on a function opens with a verb"
+  accepted models/a.cc "$(comment "/// $opener sum.")"
+done
+accepted models/a.h "$head/// The sum.\\nstruct Sum {};\\n/// The names.\\nint names = f();\\n/// Sums.\\n/// The rest.\\nint f();\\n"
 for words in 'the begin' 'in the mean' 'so many' somebody nobody everybody whoever 'that which' 'what there is' mended; do
   refused models/a.cc "$(comment "/// Takes $words, too.")" "\"$words\" is retired"
   refused models/a.cc "$(comment "const char* text = \"$words\";")" "\"$words\" is retired"

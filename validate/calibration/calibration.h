@@ -45,7 +45,7 @@ struct Calibration {
 /// Throws: Error if too little could be measured to fit anything.
 Calibration calibrate(const Bench& bench, const CalibrationOptions& options);
 
-/// The latency and bandwidth of messages (bytes, seconds): relative least squares.
+/// Returns the latency and bandwidth of messages (bytes, seconds): relative least squares.
 /// REQUIRES: two sizes at least.
 LinkSpeed fit_link(const std::vector<StreamPoint>& messages);
 

@@ -13,10 +13,10 @@ struct CalibrationStamp {
   std::string date, command, program_version;
 };
 
-/// The device file that hardware/devices/device_reader reads.
+/// Returns the device file that hardware/devices/device_reader reads.
 std::string device_file(const Calibration& calibration, const CalibrationStamp& stamp);
 
-/// One line for each sample.
+/// Returns one line for each sample.
 std::string samples_csv(const Calibration& calibration);
 
 /// "interior" or "largest".

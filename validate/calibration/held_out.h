@@ -16,7 +16,8 @@ namespace interlock {
 
 enum class SamplePart { Training, Interior, Largest };
 
-/// The part of each sample, in order. Classes of fewer than ten samples are all for training.
+/// Returns the part of each sample, in order. Classes of fewer than ten samples are all for
+/// training.
 std::vector<SamplePart> divide_samples(const std::vector<Sample>& samples, int seed);
 
 /// The errors of one class in one part, by the roofline alone and as the simulator would price it.

@@ -9,8 +9,8 @@ namespace interlock {
 
 using ResidualsOf = std::function<Eigen::VectorXd(const Eigen::VectorXd& parameters)>;
 
-/// A local minimum of the sum of squares, from `start`, with derivatives by differences.
-/// Source: Levenberg (1944) and Marquardt (1963), damping along the diagonal.
+/// Returns a local minimum of the sum of squares, searched from `start` with derivatives by
+/// differences. Source: Levenberg (1944) and Marquardt (1963), damping along the diagonal.
 Eigen::VectorXd least_squares(const ResidualsOf& residuals_of, const Eigen::VectorXd& start);
 
 }  // namespace interlock

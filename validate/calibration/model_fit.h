@@ -12,8 +12,9 @@
 
 namespace interlock {
 
-/// The time of plain streams without their launches, made to grow with the bytes: where a shorter
-/// one took longer, both take the (geometric) mean. `samples`: of plain copies, in any order.
+/// Returns the time of plain streams without their launches, made to grow with the bytes: where a
+/// shorter one took longer, both take the (geometric) mean. `samples`: of plain copies, in any
+/// order.
 std::vector<StreamPoint> fit_stream(const std::vector<Sample>& samples, Seconds launch);
 
 /// A first guess, and how strongly parameters are drawn to it: the square of a logarithm that
@@ -27,12 +28,14 @@ struct RooflinePrior {
 /// sample.
 RooflinePrior first_guess(const std::vector<Sample>& samples);
 
-/// The smooth roofline of `samples`. Products keep the speed of the stream, which does not show in
-/// them; all else has a share of it, and no sizes. REQUIRES: a sample at least, all of one class.
+/// Returns the smooth roofline of `samples`. Products keep the speed of the stream, which does not
+/// show in them; all else has a share of it, and no sizes. REQUIRES: a sample at least, all of one
+/// class.
 SmoothRoofline fit_roofline(const std::vector<Sample>& samples,
                             const std::vector<StreamPoint>& stream, const RooflinePrior& prior);
 
-/// All levels: a roofline for each class and precision, a model for each kernel, and the table.
+/// Returns all levels: a roofline for each class and precision, a model for each kernel, and the
+/// table.
 CalibratedModel fit_model(const std::vector<Sample>& samples,
                           const std::vector<StreamPoint>& stream);
 

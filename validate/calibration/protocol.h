@@ -22,7 +22,7 @@ struct Protocol {
   std::function<void(const std::string& sentence)> progress = {};
 };
 
-/// The median of readings with its interval and spread. REQUIRES: a reading at least.
+/// Returns the median of readings with its interval and spread. REQUIRES: a reading at least.
 Sample sample_of(const Probe& probe, const Readings& readings);
 
 struct MeasuredSamples {

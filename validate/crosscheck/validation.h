@@ -17,7 +17,7 @@ namespace interlock {
 /// Simulates `fill` + `steps` steps of `plan`, and leaves out the first.
 ScenarioResult predict(const Plan& plan, int fill, int steps);
 
-/// The prediction as JSON, "interlock-prediction/1": written before anything runs.
+/// Returns the prediction as JSON, "interlock-prediction/1": written before anything runs.
 std::string prediction_json(const std::vector<ScenarioResult>& predictions, int fill, int steps);
 
 struct Validation {

@@ -11,6 +11,10 @@
 // a head. Convolutions have weights (kernel * kernel * inputs, outputs), rows by kernel row, kernel
 // column, input; their shortcuts' 1x1 likewise. The first third of Attention's columns are queries,
 // then come keys, then values; in each, one head after the other.
+//
+// Example: Linear 4 -> 8, Relu and Linear 8 -> 2 in module "m" have the parameters m.first.weight
+// (4, 8), m.first.bias (1, 8), m.second.weight (8, 2) and m.second.bias (1, 2), if the layers are
+// named "first", "relu" and "second".
 #pragma once
 
 #include <cstdint>

@@ -3,6 +3,9 @@
 //
 // A row counts if it was predicted and nothing was fitted on it. What was not predicted, and what
 // was fitted, is counted apart.
+//
+// Example: 2 s measured and 2.2 s predicted are an error of 0.1. Plans measured at 1, 2, 3 and 4 s
+// and predicted at 10, 30, 20 and 40 have a rank correlation of 0.8, as two of them change places.
 #pragma once
 
 #include <optional>
@@ -73,7 +76,7 @@ struct Accuracy {
 /// equal. REQUIRES: as many of both.
 std::optional<double> spearman(const std::vector<double>& a, const std::vector<double>& b);
 
-/// The prediction of what was measured; nothing if the scenario does not say it.
+/// Returns the prediction of what was measured; nothing if the scenario does not say it.
 /// `base`: of the row that it is compared with, if any.
 std::optional<double> predicted_value(Measurand what, const MeasuredRow& row,
                                       const RowValues& values, const RowValues* base);

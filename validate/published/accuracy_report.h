@@ -10,19 +10,19 @@
 
 namespace interlock {
 
-/// A line for each table and quantity, and for each group of a table that has several.
+/// Returns a line for each table and quantity, and for each group of a table that has several.
 Grid accuracy_grid(const Accuracy& accuracy);
-/// The totals that stand below it.
+/// Returns the totals that stand below it.
 std::string accuracy_totals(const Accuracy& accuracy);
 /// Returns what the columns mean.
 std::string accuracy_note();
-/// The `most` values of each table and quantity that are furthest off, the furthest first.
+/// Returns the `most` values of each table and quantity that are furthest off, the furthest first.
 Grid worst_grid(const Accuracy& accuracy, std::size_t most);
 /// Rows that nothing is predicted for, and why.
 Grid refused_grid(const Accuracy& accuracy);
 /// `grid` as a table of Markdown.
 std::string markdown_table(const Grid& grid);
-/// Every value.
+/// Returns every value.
 Grid value_grid(const Accuracy& accuracy);
 
 /// For a terminal; `all_rows` adds every value.
@@ -32,7 +32,7 @@ std::string accuracy_markdown(const Accuracy& accuracy, const std::string& comma
                               const std::string& date);
 /// "interlock-accuracy/1", see docs/validation.md.
 std::string accuracy_json(const Accuracy& accuracy);
-/// A page with a plot of predicted against measured values.
+/// Returns a page with a plot of predicted against measured values.
 std::string accuracy_html(const Accuracy& accuracy);
 
 }  // namespace interlock

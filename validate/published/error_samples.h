@@ -17,10 +17,10 @@ std::vector<ErrorTable> error_tables(const Accuracy& accuracy);
 /// device and lender. Rows that no device priced, which borrowing leaves as they are, do not count.
 /// REQUIRES: both judge the same files.
 std::vector<ErrorTable> borrowed_tables(const Accuracy& own, const Accuracy& borrowed);
-/// The least widening with which the stated share of rows, each table weighing alike, lies within
-/// the range that the other sources give them. 1 where no table has one.
+/// Returns the least widening with which the stated share of rows, each table weighing alike, lies
+/// within the range that the other sources give them. 1 where no table has one.
 double widening_of(const std::vector<ErrorTable>& tables);
-/// The file that read_published_errors() reads.
+/// Returns the file that read_published_errors() reads.
 std::string errors_json(const PublishedErrors& errors, const std::string& command);
 
 /// How often the truth lay within ranges that its own source had no part in, nor in their widening.
@@ -30,7 +30,7 @@ struct Coverage {
   double median = 1;  // of measured over predicted
   std::string basis;  // of the range
 };
-/// A line for each table.
+/// Returns a line for each table.
 std::vector<Coverage> leave_one_out(const std::vector<ErrorTable>& tables);
 std::string coverage_words(const std::vector<Coverage>& coverage);
 

@@ -94,9 +94,9 @@ MeasurementFile read_measurements(const std::string& path);
 /// Reads measurements from a document that is already parsed.
 MeasurementFile read_measurements(const JsonValue& document, const std::string& name);
 
-/// The names of the files that are shipped, sorted.
+/// Returns the names of the files that are shipped, sorted.
 std::vector<std::string> published_names();
-/// The path of one of them.
+/// Returns the path of one of them.
 std::string published_path(const std::string& name);
 
 }  // namespace interlock

@@ -43,7 +43,7 @@ struct ParameterFit {
   std::string problem;                   // why it was not varied; empty: it was
 };
 
-/// The parameters that the tables of `files` name, in their order.
+/// Returns the parameters that the tables of `files` name, in their order.
 std::vector<FittedParameter> fitted_parameters(const std::vector<MeasurementFile>& files);
 
 /// Factors by which a parameter is varied; the one in the middle is 1.
@@ -67,13 +67,13 @@ std::vector<SpeedRow> speed_rows(const std::vector<MeasurementFile>& files,
 ParameterFit refit(const FittedParameter& parameter, const std::vector<SpeedRow>& rows,
                    std::size_t most, int jobs);
 
-/// A line for each.
+/// Returns a line for each.
 Grid fit_grid(const std::vector<ParameterFit>& fits);
 /// Returns what the columns mean.
 std::string fit_note();
-/// The fits as a document of the format `interlock-fit/1`; errors and factors as shares.
+/// Returns the fits as a document of the format `interlock-fit/1`; errors and factors as shares.
 std::string fit_json(const std::vector<ParameterFit>& fits);
-/// A page: the table, and below it the origin of each number and the rows that it rests on.
+/// Returns a page: the table, and below it the origin of each number and the rows that it rests on.
 std::string fit_markdown(const std::vector<ParameterFit>& fits, const std::string& command);
 
 }  // namespace interlock

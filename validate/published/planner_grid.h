@@ -9,8 +9,8 @@
 
 namespace interlock {
 
-/// A line for each device, framework and kind of model, by rows that nothing was fitted on. First
-/// come results of MLPerf and tests of Megatron-LM.
+/// Returns a line for each device, framework and kind of model, by rows that nothing was fitted on.
+/// First come results of MLPerf and tests of Megatron-LM.
 Grid planner_grid(const Accuracy& accuracy);
 /// Returns what its columns mean.
 std::string planner_note();

@@ -33,7 +33,7 @@ struct Execution {
   bool stopped = false;
 };
 
-/// The layers of the scenario's model. Throws: Error if it has none that can be executed.
+/// Returns the layers of the scenario's model. Throws: Error if it has none that can be executed.
 NeuralNetwork network_of(const Question& scenario);
 
 /// Returns the job that executors are given to train `program`, the program of `plan`. It refers to

@@ -9,12 +9,12 @@
 
 namespace interlock {
 
-/// The bytes of a .npy file, format 1.0: little-endian doubles, row-major.
+/// Returns the bytes of a .npy file, format 1.0: little-endian doubles, row-major.
 /// Source: NumPy enhancement proposal 1.
 std::string npy(const NamedArray& array);
 
-/// The bytes of a .npz file: an uncompressed zip archive of NAME.npy. Equal arrays give equal
-/// bytes. REQUIRES: names differ.
+/// Returns the bytes of a .npz file: an uncompressed zip archive of NAME.npy. Equal arrays give
+/// equal bytes. REQUIRES: names differ.
 std::string npz(const std::vector<NamedArray>& arrays);
 
 }  // namespace interlock

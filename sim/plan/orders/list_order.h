@@ -8,6 +8,10 @@
 // that holds one micro-batch is never a deadlock.
 // Source of the principle: Qi et al., Zero Bubble Pipeline Parallelism, arXiv 2401.10241,
 // section 3.
+//
+// Example: two stages on two ranks, F, I and W of one unit each, three micro-batches, no limits:
+// rank 0 runs F0 F1 F2 I0 W0 I1 W1 I2 W2, rank 1 F0 I0 F1 I1 F2 I2 W0 W1 W2, as the weight
+// gradients fill the time in which it waits for nothing.
 #pragma once
 
 #include <optional>
@@ -47,7 +51,7 @@ struct ListRules {
   double first_patience = 0;  // forwards, or backwards where forwards come first
 };
 
-/// The order of every rank, or nothing if the limits let nothing begin.
+/// Returns the order of every rank, or nothing if the limits let nothing begin.
 std::optional<std::vector<std::vector<Op>>> list_order(const ListInputs& inputs,
                                                        const ListRules& rules);
 

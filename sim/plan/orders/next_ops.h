@@ -12,9 +12,9 @@ namespace interlock {
 /// before it in every turn.
 void part_turns_at_backwards(Sequence& sequence);
 
-/// A few ops after op `index` of run `run`. Nothing where that depends on the turn: at both ends of
-/// the loop over runs.
-/// REQUIRES: part_turns_at_backwards(sequence) was called; ops that are no backward may be missing.
+/// Returns a few ops after op `index` of run `run`; nothing where that depends on the turn: at both
+/// ends of the loop over runs. REQUIRES: part_turns_at_backwards(sequence) was called; ops that are
+/// no backward may be missing.
 std::vector<Op> ops_after(const Sequence& sequence, std::size_t run, std::size_t index);
 
 }  // namespace interlock

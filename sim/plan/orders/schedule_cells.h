@@ -1,5 +1,8 @@
 // Cells of a schedule's text form: read one by one, shown around a mistake.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: "0F0,0F1,,0B0" is a row of four cells; its actions are {0, "F", 0, row 0, column 0}, {0,
+// "F", 1, row 0, column 1} and {0, "B", 0, row 0, column 3}: the empty cell is none.
 #pragma once
 
 #include <optional>
@@ -28,7 +31,7 @@ Cells split_cells(std::string_view text, const std::string& file);
 /// Throws Error: "file:line: cell 3, "0F1": message", and the rows around the cell, it marked.
 [[noreturn]] void refuse_cell(const Cells& cells, int row, int column, const std::string& message);
 
-/// The actions of every row in order. Throws: Error about the first cell that is none.
+/// Returns the actions of every row in order. Throws: Error about the first cell that is none.
 std::vector<std::vector<Action>> read_actions(const Cells& cells);
 
 }  // namespace interlock

@@ -25,10 +25,10 @@ struct OrderMistake {
   std::string message;
 };
 
-/// The first mistake, or nothing if the order is valid: every micro-batch has one forward and one
-/// whole backward on each stage of its copy, on the stage's rank; all ranks can finish, whatever
-/// the times are, if every one waits for what its next op reads (an overlapped pair for both); and
-/// no message between two stages overtakes another.
+/// Returns the first mistake, or nothing if the order is valid: every micro-batch has one forward
+/// and one whole backward on each stage of its copy, on the stage's rank; all ranks can finish,
+/// whatever the times are, if every one waits for what its next op reads (an overlapped pair for
+/// both); and no message between two stages overtakes another.
 std::optional<OrderMistake> find_mistake(const StepOrder& order);
 
 /// "3B1": the stage of the model, the letter, the micro-batch.

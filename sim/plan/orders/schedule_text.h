@@ -18,8 +18,8 @@
 
 namespace interlock {
 
-/// The order that `text` writes, checked. Throws: Error in one sentence with `file`, line and cell,
-/// and below it the rows around the cell.
+/// Returns the order that `text` writes, checked. Throws: Error in one sentence with `file`, line
+/// and cell, and below it the rows around the cell.
 StepOrder parse_schedule_text(std::string_view text, const std::string& file);
 
 /// The messages that a text names. Batched: those that stand side by side, in one cell.
@@ -29,8 +29,9 @@ enum class TextMessages { None, Single, Batched };
 /// behind its op, and the receive where the other rank is at that moment if every op takes a turn.
 std::string schedule_text(const StepOrder& order, TextMessages messages = TextMessages::None);
 
-/// The first step of `schedule`. Throws: Error in one sentence if the text form has no words for
-/// it: a rank that chooses its order, token slices, heads, or updates before the end of the step.
+/// Returns the first step of `schedule`. Throws: Error in one sentence if the text form has no
+/// words for it: a rank that chooses its order, token slices, heads, or updates before the end of
+/// the step.
 StepOrder first_step(const Schedule& schedule);
 
 }  // namespace interlock

@@ -7,6 +7,10 @@
 // through a stage on its way down is a traversal without weight gradients.
 // Source: Gomez et al., Interlocking Backpropagation, JMLR 23(171), 2022; Laskin et al., arXiv
 // 2012.03837.
+//
+// Example: four stages, 2-wise. Stages 1 and 2 have heads. Stage 0 is trained by loss 1, stage 2 by
+// loss 3; stage 1 takes two traversals, of its own loss 1 without weights, sent on to stage 0, and
+// of loss 2 with weights. Loss 3, the network's own, trains stages 3 and 2.
 #pragma once
 
 #include <string>

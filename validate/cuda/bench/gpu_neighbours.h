@@ -17,7 +17,7 @@ namespace interlock::cuda {
 /// either on another stream.
 class GpuNeighbours {
  public:
-  /// The first member of `group` is the one that is timed. REQUIRES: beside is not Nothing.
+  /// Times the first member of `group`. REQUIRES: beside is not Nothing.
   GpuNeighbours(DeviceGroup& group, Beside beside, Precision precision);
   GpuNeighbours(const GpuNeighbours&) = delete;
   GpuNeighbours& operator=(const GpuNeighbours&) = delete;

@@ -21,7 +21,7 @@ class GpuProbe {
   GpuProbe(const GpuProbe&) = delete;
   GpuProbe& operator=(const GpuProbe&) = delete;
 
-  /// One execution, on set `number` modulo their count.
+  /// Issues one execution, on set `number` modulo their count.
   void issue(int number) const;
   int sets() const { return static_cast<int>(sets_.size()); }
   /// Returns what ran: the library's algorithm, or the kernel's name. REQUIRES: issue() was called.

@@ -37,7 +37,7 @@ class DeviceGroup {
   const std::vector<Member>& members() const { return members_; }
   /// Returns true if all members are on one GPU, so that a run can be one graph.
   bool one_gpu() const { return one_gpu_; }
-  /// A stream for what leaves `from` for `to`; of paced links, on what no partition has.
+  /// Returns a stream for what leaves `from` for `to`; of paced links, on what no partition has.
   cudaStream_t make_way(int from, int to, CudaLink link);
   /// Multiprocessors behind paced links; 0: they run wherever there is room.
   int link_sms() const { return link_sms_; }

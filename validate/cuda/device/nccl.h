@@ -27,7 +27,7 @@ class NcclGroup {
     void* bytes = nullptr;
     cudaStream_t stream = nullptr;
   };
-  /// Both halves of one message, in one group call, so that their order cannot deadlock.
+  /// Issues both halves of one message in one group call, so that their order cannot deadlock.
   void transfer(const End& from, const End& to, std::int64_t bytes);
 
  private:

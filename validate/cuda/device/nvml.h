@@ -8,7 +8,7 @@
 
 namespace interlock::cuda {
 
-/// The driver's version by NVML; empty if it is not there.
+/// Returns the driver's version by NVML; empty if it is not there.
 std::string nvml_version();
 
 /// Fills clocks and power of `device` (found by its bus), as far as NVML knows them.

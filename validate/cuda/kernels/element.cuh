@@ -87,7 +87,8 @@ __device__ inline float warp_max(float value) {
   return value;
 }
 
-/// The sum over all threads of a block of whole warps, in every thread. `parts`: shared, (32).
+/// Returns the sum over all threads of a block of whole warps, in every thread. `parts`: shared,
+/// (32).
 __device__ inline float block_sum(float value, float* parts) {
   const int thread = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
   value = warp_sum(value);
