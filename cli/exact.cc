@@ -39,7 +39,7 @@ void check_plan(const Plan& plan) {
   }
 }
 
-/// The time of a message between neighbours, the same everywhere.
+/// Returns the time of a message between neighbours, the same everywhere.
 double transfer_time(const Question& scenario, const Program& program) {
   std::optional<double> time;
   for (const Channel& channel : program.channels) {

@@ -52,7 +52,8 @@ Operator attention_product(const BlockForm& t, const BlockSizes& z, double outpu
           .remade = made_of_latents(t)};
 }
 
-/// The product of one head of one sample that `columns` columns and `inner` elements a sum are of.
+/// Returns the product of one head of one sample that `columns` columns and `inner` elements a sum
+/// are of.
 ProductShape head_product(const BlockForm& t, const BlockSizes& z, double columns, double inner) {
   const double rows = static_cast<double>(part_of(t.stream).length) / z.sharding.context;
   return {rows, columns, inner, z.statistics / rows};
@@ -80,10 +81,10 @@ void add_distances(const BlockForm& t, const BlockSizes& z, Operator& op) {
   ++op.input_gradient.launches;
 }
 
-/// One kernel that stores queries, keys, values and a sum in fp32 for each row of the scores. It
-/// executes the blocks of the scores that a mask leaves something of: forward, scores and their
-/// product with the values; backward, the scores again, and gradients of values, scores, queries
-/// and keys. The scores that are computed again are no model flop and are not counted.
+/// Returns one kernel that stores queries, keys, values and a sum in fp32 for each row of the
+/// scores. It executes the blocks of the scores that a mask leaves something of: forward, scores
+/// and their product with the values; backward, the scores again, and gradients of values, scores,
+/// queries and keys. The scores that are computed again are no model flop and are not counted.
 /// Source: FlashAttention-2, arXiv 2307.08691, sections 3.1 and 4.1.
 Operator fused_attention(const BlockForm& t, const BlockSizes& z) {
   const double made = z.queries + z.attentions;
@@ -271,7 +272,7 @@ Operator output_gate(const BlockSizes& z) {
                      z.element);
 }
 
-/// The kernel that turns pairs of elements by their token's place.
+/// Returns the kernel that turns pairs of elements by their token's place.
 Operator rotation(const BlockForm& t, const BlockSizes& z) {
   // Latents' keys are put together from two parts, so that all of them are written.
   const double share = t.latents.kv_rank > 0 ? 1 : t.rotary_share;

@@ -157,7 +157,7 @@ Shown shown_as(const std::string& column) {
   }
 }
 
-/// The unit of a column, and one digit more than where plans are not ranked.
+/// Returns the unit of a column, and one digit more than where plans are not ranked.
 Scale unit_of(const Shown& shown, const std::vector<double>& values) {
   if (!shown.choose || values.empty()) return {shown.unit, shown.size, shown.decimals};
   Scale scale = shown.choose(values);

@@ -11,7 +11,7 @@ namespace interlock {
 
 namespace {
 
-/// The host's time to issue one launch of `item`.
+/// Returns the host's time to issue one launch of `item`.
 Seconds issue_of(const Work& item, const Framework& framework) {
   const bool gradient = item.role == OpRole::InputGradient || item.role == OpRole::WeightGradient;
   return gradient ? framework.backward_issue.value_or(framework.kernel_issue)
@@ -244,7 +244,7 @@ std::vector<StageCost> as_run(std::vector<StageCost> modules, const Strategy& st
   return modules;
 }
 
-/// The last `count` of modules [first, last), or as many as there are.
+/// Returns the last `count` of modules [first, last), or as many as there are.
 LinkCost link_cost(const std::vector<StageCost>& modules, int first, int last, int count) {
   LinkCost link;
   const int lowest = std::max(first, last - count);

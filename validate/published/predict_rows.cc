@@ -88,7 +88,7 @@ Bytes last_held(const DeviceMetrics& device, const MeasureInputs& inputs) {
   return state_memory(device) + libraries;
 }
 
-/// How long a pass of the stage in the middle takes; 0: there is none of that kind.
+/// Returns how long a pass of the stage in the middle takes; 0: there is none of that kind.
 double pass_time(const ScenarioResult& result, OpKind kind) {
   const int middle = result.plan.partition.stages() / 2;
   for (const OpInfo& op : result.measurement.program.ops) {
@@ -97,7 +97,7 @@ double pass_time(const ScenarioResult& result, OpKind kind) {
   return 0;
 }
 
-/// How long a pass takes, mean over the stages; 0: there is none of that kind.
+/// Returns how long a pass takes, mean over the stages; 0: there is none of that kind.
 double mean_pass_time(const ScenarioResult& result, OpKind kind) {
   double sum = 0, count = 0;
   for (const OpInfo& op : result.measurement.program.ops) {
@@ -183,7 +183,7 @@ RowValues values_of(const Plan& plan) {
           .knows_memory = metrics.memory_capacity > Bytes(0)};
 }
 
-/// A message without line feeds and the folders of its file, which differ between machines.
+/// Returns a message without line feeds and the folders of its file, which differ between machines.
 std::string one_line(std::string message, const JsonValue& document) {
   std::replace(message.begin(), message.end(), '\n', ' ');
   const std::string path = document.file ? *document.file : "";
