@@ -11,7 +11,7 @@ namespace interlock {
 /// Lays `question` out as it is written, its micro-batches of the size that its model has.
 Plan lay_out_one_size(const Question& question);
 
-/// Returns the plan of least span among those of every size of micro-batch that divides the batch,
+/// Returns the draft of least span among those of every size of micro-batch that divides the batch,
 /// and of steps that mix sizes if these are faster still. REQUIRES: question.balances_batch; the
 /// document says all that it does.
 Plan balance_batch(const Question& question);
@@ -45,8 +45,8 @@ struct PartsPlan {
 PartsPlan plan_parts(const Plan& plan, std::vector<BatchPart> sizes, int samples);
 
 /// Returns a schedule that can be made: the hand-made one that nothing beats, or an order of its
-/// own. REQUIRES: that of `plan` is to be found.
+/// own. REQUIRES: that of `laid_out` is to be found.
 /// Throws: Error if no order fits into the memory of a device, saying what would.
-SchedulePolicy find_order(const Plan& plan);
+SchedulePolicy find_order(const LaidOut& laid_out);
 
 }  // namespace interlock

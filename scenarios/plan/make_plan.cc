@@ -1,6 +1,7 @@
 // Question to Plan: every choice, in the order in which they depend on each other.
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "scenarios/plan/choices.h"
@@ -65,16 +66,24 @@ std::string variation_folding_problem(const Plan& plan, const Unfolded& unfolded
 
 Plan make_plan(const Question& question) { return complete(lay_out(question)); }
 
-Plan complete(Plan plan) {
-  if (plan.question.workload) return plan;
-  if (plan.schedule.is_sought()) plan.schedule = find_order(plan);
+Plan complete(LaidOut laid_out) {
+  if (laid_out.draft.question.workload) return std::move(laid_out.draft);
+  const bool sought = laid_out.draft.schedule.is_sought();
+  SchedulePolicy schedule = sought ? find_order(laid_out) : laid_out.draft.schedule;
+  Plan plan = std::move(laid_out.draft);
+  plan.schedule = std::move(schedule);
   plan.unfolded = exact_folding(plan);
   return plan;
 }
 
-Plan lay_out(const Question& question) {
-  if (question.workload) return plan_of_workload(question);
-  return question.balances_batch ? balance_batch(question) : lay_out_one_size(question);
+LaidOut lay_out(const Question& question) {
+  if (question.workload) return {plan_of_workload(question)};
+  return {question.balances_batch ? balance_batch(question) : lay_out_one_size(question)};
+}
+
+const Plan& LaidOut::ordered() const {
+  CHECK(!draft.schedule.is_sought(), "a bound or a look needs an order");
+  return draft;
 }
 
 Plan lay_out_one_size(const Question& question) {

@@ -1,4 +1,4 @@
-// Plan: a scenario laid out, and, from make_plan(), with every choice made.
+// Plan: a question with every choice made; LaidOut: one whose order may still be open.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Example: 24 equal layers, "partition": "balanced", "schedule": "1f1b" on 4 ranks with data 8. The
@@ -33,18 +33,30 @@ struct Plan {
   Unfolded unfolded = kFolded;     // dimensions of which every coordinate is simulated
 };
 
+/// A question that is cut, placed and sliced. The order behind "auto" is still open, and devices
+/// are folded as far as was asked, or as can be, whether that is exact or not.
+///
+/// Example: with "schedule": "auto", `draft.schedule` is {auto} and no plan can be bounded;
+/// complete() finds e.g. zb-h1 and that both replicas of a shared link must be simulated.
+struct LaidOut {
+  Plan draft;
+
+  /// Returns the draft for bounds and looks, which need no exact folding. REQUIRES: its order is
+  /// known: it is not "auto", or was found.
+  const Plan& ordered() const;
+};
+
 /// Makes every choice that `question` leaves open: partition, placement, slices, the sizes of
 /// micro-batches, the order of "auto", and which devices are simulated for others.
 /// Throws: Error if no order fits into the memory of a device, or a folding that is asked for is
 /// not exact.
 Plan make_plan(const Question& question);
 
-/// Makes the choices that take no search: "auto" stays to be found, and devices are folded as far
-/// as was asked, or as can be, whether that is exact or not. Bounds and looks need no more.
-Plan lay_out(const Question& question);
+/// Makes the choices that take no search for an order.
+LaidOut lay_out(const Question& question);
 /// Finds the order of "auto" and an exact folding for what is laid out. Throws: Error as
 /// make_plan().
-Plan complete(Plan laid_out);
+Plan complete(LaidOut laid_out);
 
 /// Returns the dimensions that must be simulated whole; folding the others is exact.
 /// Throws: Error if the scenario asks for a folding that is not.

@@ -157,11 +157,11 @@ PlanEstimate estimate_by_look(const Plan& plan) {
   return look;
 }
 
-PlanEstimate estimate_by_simulation(const Plan& laid_out, const PlanEstimate& look) {
-  if (!look.folds && too_large(laid_out)) {
+PlanEstimate estimate_by_simulation(const LaidOut& laid_out, const PlanEstimate& look) {
+  if (!look.folds && too_large(laid_out.ordered())) {
     PlanEstimate whole = look;
     whole.too_large = true;
-    price(laid_out, whole);
+    price(laid_out.ordered(), whole);
     return whole;
   }
   const Plan plan = complete(laid_out);

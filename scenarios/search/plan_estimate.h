@@ -42,11 +42,11 @@ struct PlanEstimate {
 /// Returns what is known of a plan like `plan` whose steps are bounded by `bound`.
 PlanEstimate estimate_by_bound(const Plan& plan, const StepEstimate& bound);
 
-/// Estimates `plan` by Grade::Look. REQUIRES: its order of work is known.
+/// Estimates `plan` by Grade::Look.
 PlanEstimate estimate_by_look(const Plan& plan);
-/// Estimates `plan`, at which `look` was, by Grade::Simulation. A plan whose devices cannot be
-/// folded, and which would take more than two million flows then, keeps the numbers of
-/// the look, as if no two messages met on a link, and is marked as too large.
-PlanEstimate estimate_by_simulation(const Plan& plan, const PlanEstimate& look);
+/// Estimates the plan of `laid_out`, at which `look` was, by Grade::Simulation. A plan whose
+/// devices cannot be folded, and which would take more than two million flows then, keeps the
+/// numbers of the look, as if no two messages met on a link, and is marked as too large.
+PlanEstimate estimate_by_simulation(const LaidOut& laid_out, const PlanEstimate& look);
 
 }  // namespace interlock

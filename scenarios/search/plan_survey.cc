@@ -81,7 +81,7 @@ Question PlanSurvey::question_of(std::size_t layout, const WorkOrder& order) con
   return question;
 }
 
-Plan PlanSurvey::plan_of(std::size_t layout, const WorkOrder& order) const {
+LaidOut PlanSurvey::laid_out(std::size_t layout, const WorkOrder& order) const {
   return lay_out(question_of(layout, order));
 }
 
@@ -114,7 +114,8 @@ std::string PlanSurvey::bounds_of_plans(std::size_t layout) const {
   std::vector<ToldEstimate> bounds(orders_[layout].size());
   for (std::size_t i = 0; i < bounds.size(); ++i) {
     try {
-      const Plan plan = plan_of(layout, orders_[layout][i]);
+      const LaidOut laid = laid_out(layout, orders_[layout][i]);
+      const Plan& plan = laid.ordered();
       bounds[i] = told(estimate_by_bound(plan, estimate_step(plan, Grade::PlanBound)),
                        usable_share_of(plan.question));
     } catch (const Error& error) {
@@ -126,11 +127,11 @@ std::string PlanSurvey::bounds_of_plans(std::size_t layout) const {
 
 std::string PlanSurvey::better(const Candidate& candidate) const {
   if (candidate.grade == Grade::LayoutBound) return bounds_of_plans(candidate.layout);
-  const Plan plan = plan_of(candidate.layout, orders_[candidate.layout][candidate.order]);
+  const LaidOut laid = laid_out(candidate.layout, orders_[candidate.layout][candidate.order]);
   const PlanEstimate estimate = candidate.grade == Grade::PlanBound
-                                    ? estimate_by_look(plan)
-                                    : estimate_by_simulation(plan, candidate.estimate);
-  return bytes_of({told(estimate, usable_share_of(plan.question))}, "");
+                                    ? estimate_by_look(laid.ordered())
+                                    : estimate_by_simulation(laid, candidate.estimate);
+  return bytes_of({told(estimate, usable_share_of(laid.draft.question))}, "");
 }
 
 std::vector<Findings> PlanSurvey::ask(std::size_t count,

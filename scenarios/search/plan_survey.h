@@ -44,7 +44,7 @@ class PlanSurvey {
 
  private:
   Question question_of(std::size_t layout, const WorkOrder& order) const;
-  Plan plan_of(std::size_t layout, const WorkOrder& order) const;
+  LaidOut laid_out(std::size_t layout, const WorkOrder& order) const;
   double usable_share_of(const Question& question) const;
   std::string bound_of_layout(std::size_t layout) const;
   std::string bounds_of_plans(std::size_t layout) const;

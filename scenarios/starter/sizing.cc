@@ -313,7 +313,8 @@ class SizeSurvey {
     JsonValue document = plan.document;
     document.members.push_back({"run", run});
     ScenarioResult result{
-        .plan = lay_out(load_point(std::make_shared<const JsonValue>(std::move(document))))};
+        .plan =
+            lay_out(load_point(std::make_shared<const JsonValue>(std::move(document)))).ordered()};
     Metrics& metrics = result.measurement.metrics;
     metrics = estimate_step(result.plan, Grade::Look).metrics;
     metrics.step_time = Seconds(plan.estimate.step_time);

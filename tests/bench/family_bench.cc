@@ -37,7 +37,7 @@ std::string pipeline(const std::string& strategy, const std::string& schedule, i
 
 std::optional<Plan> load(const std::string& text) {
   try {
-    return lay_out(load_questions(parse_json(text, "bench")).front());
+    return lay_out(load_questions(parse_json(text, "bench")).front()).draft;
   } catch (const Error&) {
     return std::nullopt;  // the family does not take this size
   }

@@ -203,7 +203,7 @@ TEST_CASE("a balanced partition counts BackLink's second traversal: no cut is le
     set_json(value, "parallel.pipeline", parse_override("3", ""), "");
     set_json(value, "parallel.stages", parse_override("3", ""), "");
     set_json(value, "partition", parse_override("balanced", ""), "");
-    const std::vector<int> cuts = lay_out(load_questions(value).front()).partition.boundaries;
+    const std::vector<int> cuts = lay_out(load_questions(value).front()).draft.partition.boundaries;
     const auto busiest = [&](int a, int b) {
       return std::max({busy_by_hand(trial, 0, 3, 0, a, linked),
                        busy_by_hand(trial, 1, 3, a, b, linked),

@@ -64,7 +64,8 @@ TEST_CASE("half of a machine answers for half of what is around its devices") {
   const Question scenario =
       loaded({"cluster=null",
               R"(cluster={"machine": "dgx-a100-80g", "devices": 4, "power": {"node": "3.3 kW"}})"});
-  const Economics step = economics_of(lay_out(scenario), {.step_time = Seconds(2), .busy = 0.5});
+  const Economics step =
+      economics_of(lay_out(scenario).draft, {.step_time = Seconds(2), .busy = 0.5});
   CHECK(step.node_energy.value() == doctest::Approx(3300));
 }
 

@@ -39,7 +39,8 @@ TEST_CASE("a list places every stage, and no rank may be left without one") {
 }
 
 TEST_CASE("greedy training has a stage for each module, laid over the ranks in blocks") {
-  const Plan plan = lay_out(loaded({kEight, "parallel.pipeline=3", "training.strategy=greedy"}));
+  const Plan plan =
+      lay_out(loaded({kEight, "parallel.pipeline=3", "training.strategy=greedy"})).draft;
   CHECK(plan.partition.boundaries == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8});
   // Eight equal modules over three ranks: no rank may hold more than three.
   REQUIRE(plan.rank_of_stage.size() == 8);
@@ -73,8 +74,10 @@ TEST_CASE("uniform and explicit partitions are what they say") {
     all.push_back("partition=" + partition);
     return all;
   };
-  CHECK(lay_out(loaded(with("uniform"))).partition.boundaries == std::vector<int>{0, 3, 6, 8});
-  CHECK(lay_out(loaded(with("[1, 5, 2]"))).partition.boundaries == std::vector<int>{0, 1, 6, 8});
+  CHECK(lay_out(loaded(with("uniform"))).draft.partition.boundaries ==
+        std::vector<int>{0, 3, 6, 8});
+  CHECK(lay_out(loaded(with("[1, 5, 2]"))).draft.partition.boundaries ==
+        std::vector<int>{0, 1, 6, 8});
   CHECK(mistakes(with("[1, 5, 3]")) ==
         "set: /partition: places 9 modules; expected all 8 of the model");
   CHECK(mistakes(with("[4, 4]")) ==
@@ -134,7 +137,7 @@ TEST_CASE("balanced partitions are as good as the best of all, heads and travers
         "cluster": {"machine": "dgx-a100-80g", "devices": 4},
         "training": {"global_batch_size": 32, "strategy": )") +
                              strategy + "}}";
-    const Plan plan = lay_out(load_questions(parse_json(text, "test.json")).front());
+    const Plan plan = lay_out(load_questions(parse_json(text, "test.json")).front()).draft;
     CHECK(plan.partition.stages() == 4);
     const double found = busiest(plan).value(), best = best_by_search(plan).value();
     MESSAGE(std::string(strategy) << ": busiest stage " << found << " s, best of all cuts " << best

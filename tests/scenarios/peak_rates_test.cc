@@ -77,7 +77,7 @@ TEST_CASE("a device that states all efficiencies has a range and no such words")
                      "device": ")" +
                     name + "\"}"});
     CAPTURE(name);
-    CHECK(!peak_rates(lay_out(shipped)));
+    CHECK(!peak_rates(lay_out(shipped).draft));
   }
 }
 
@@ -96,7 +96,7 @@ TEST_CASE("classes that an efficiency leaves out are named, with their share of 
     }
   }
   const double percent = 100 * (products / all);
-  const std::string told = peak_rates(lay_out(scenario)).value_or("");
+  const std::string told = peak_rates(lay_out(scenario).draft).value_or("");
   MESSAGE(percent << " % of the time is products: " << told);
   CHECK(std::abs(std::stod(told) - percent) < 0.06);
   CHECK(told.find("of the kernels' time (gemm) is priced at the peak rates") != std::string::npos);
@@ -105,12 +105,12 @@ TEST_CASE("classes that an efficiency leaves out are named, with their share of 
 
 TEST_CASE("stored scores are products, whose efficiency is that of gemm") {
   const Overrides stored = {"model.attention=materialised"};
-  CHECK(peak_rates(lay_out(from_data_sheet(every_class("attention")))));
-  CHECK(!peak_rates(lay_out(from_data_sheet(every_class("attention"), stored))));
+  CHECK(peak_rates(lay_out(from_data_sheet(every_class("attention"))).draft));
+  CHECK(!peak_rates(lay_out(from_data_sheet(every_class("attention"), stored)).draft));
 }
 
 TEST_CASE("what a profile measured is priced by no device") {
-  CHECK(!peak_rates(lay_out(loaded())));
+  CHECK(!peak_rates(lay_out(loaded()).draft));
 }
 
 }  // namespace

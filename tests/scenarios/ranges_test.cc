@@ -131,13 +131,14 @@ TEST_CASE("a calibrated device says what lies beyond its measurements") {
   Question scenario = chain(calibration(random, 40), 1);
   const auto limits = [&] {
     std::string all;
-    for (const std::string& reason : calibration_limits(lay_out(scenario))) all += reason + "\n";
+    for (const std::string& reason : calibration_limits(lay_out(scenario).draft))
+      all += reason + "\n";
     return all;
   };
   MESSAGE("of elementwise kernels and losses no sample was taken; products are all within");
   CHECK(limits().find("gemm") == std::string::npos);
   CHECK(run_scenario(scenario, false).confidence.extrapolates ==
-        calibration_limits(lay_out(scenario)));
+        calibration_limits(lay_out(scenario).draft));
   CHECK(!run_scenario(scenario, false).confidence.range);
   auto less =
       std::make_shared<CalibratedModel>(*scenario.cluster.machines.front().device.calibrated);

@@ -145,7 +145,7 @@ TEST_CASE("a balanced partition gives slow ranks less; stragglers take it by sur
   const auto cuts = [&](const std::string& variation) {
     Overrides overrides = eight;
     overrides.push_back("variation=" + variation);
-    return lay_out(loaded(overrides)).partition.boundaries;
+    return lay_out(loaded(overrides)).draft.partition.boundaries;
   };
   CHECK(cuts("{}") == std::vector<int>{0, 3, 6, 9});
   // Speeds 1, 1/4 and 1: 4 + 1 + 4 modules take 4 units of time each.

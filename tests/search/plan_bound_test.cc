@@ -50,8 +50,9 @@ Slack slack_of(const JsonValue& document) {
   }
   slack.loaded = true;
   const Question& scenario = scenarios.front();
-  const Plan plan = lay_out(scenario);
-  const Plan whole = complete(plan);
+  const LaidOut laid_out = lay_out(scenario);
+  const Plan& plan = laid_out.ordered();
+  const Plan whole = complete(laid_out);
   const Metrics metrics = estimate_step(whole, Grade::Simulation).metrics;
   const StepEstimate layout = bound_layout(scenario, {.overlap = scenario.schedule.overlap});
   const StepEstimate own = estimate_step(plan, Grade::PlanBound);

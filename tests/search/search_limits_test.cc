@@ -132,8 +132,8 @@ TEST_CASE("a plan with too many devices to simulate keeps its quick estimate and
       "training": {"strategy": "global", "global_batch_size": 512, "micro_batch_size": 1,
                    "optimizer": "adam", "recompute": "full", "steps": 2}})",
                                         "large.json");
-  const Plan plan = lay_out(load_point(std::make_shared<const JsonValue>(document)));
-  const PlanEstimate look = estimate_by_look(plan);
+  const LaidOut plan = lay_out(load_point(std::make_shared<const JsonValue>(document)));
+  const PlanEstimate look = estimate_by_look(plan.ordered());
   const PlanEstimate estimate = estimate_by_simulation(plan, look);
   CHECK(!look.folds);
   CHECK(estimate.too_large);

@@ -106,7 +106,7 @@ std::vector<ErrorTable> error_tables(const Accuracy& accuracy) {
     const std::optional<double> ratio = value.counts ? time_ratio(value) : std::nullopt;
     if (!ratio) continue;
     const std::string source = source_of(accuracy, value);
-    const RunTraits traits = traits_of(lay_out(question_of(accuracy, value)));
+    const RunTraits traits = traits_of(lay_out(question_of(accuracy, value)).draft);
     add_row(tables[{source, traits.generation, traits.framework}], source, traits, *ratio);
   }
   return sorted(std::move(tables));
@@ -120,7 +120,7 @@ std::vector<ErrorTable> borrowed_tables(const Accuracy& own, const Accuracy& bor
     const std::optional<double> ratio = value.counts ? time_ratio(value) : std::nullopt;
     if (!ratio || own.values[i].predicted == value.predicted) continue;
     Question question = question_of(borrowed, value);
-    RunTraits traits = traits_of(lay_out(question));
+    RunTraits traits = traits_of(lay_out(question).draft);
     const std::string source = source_of(borrowed, value) + ", " + traits.generation +
                                " with efficiencies of " +
                                borrow_from_others(question.cluster.machines.front().device);

@@ -22,13 +22,15 @@ bool same_memory(const ScenarioResult& few, const ScenarioResult& more) {
   return peak(few) == peak(more);
 }
 
-ScenarioResult run_with(const Plan& laid_out, int micro_batches) {
-  return simulate_plan(complete(with_micro_batches(laid_out, micro_batches)), Keep::Explanation);
+ScenarioResult run_with(const LaidOut& laid_out, int micro_batches) {
+  return simulate_plan(complete({with_micro_batches(laid_out.draft, micro_batches)}),
+                       Keep::Explanation);
 }
 
 }  // namespace
 
-std::optional<ShorterSteps> shorter_steps(const Plan& plan) {
+std::optional<ShorterSteps> shorter_steps(const LaidOut& laid_out) {
+  const Plan& plan = laid_out.draft;
   const Question& scenario = plan.question;
   const ScheduleEntry& entry = *plan.schedule.kind;
   const int all = plan.micro_batches;
@@ -43,18 +45,18 @@ std::optional<ShorterSteps> shorter_steps(const Plan& plan) {
   return ShorterSteps{few, more};
 }
 
-LongStepResult run_long_step(const Plan& plan) {
-  if (const std::optional<ShorterSteps> shorter = shorter_steps(plan)) {
-    const ScenarioResult few = run_with(plan, shorter->few);
-    ScenarioResult more = run_with(plan, shorter->more);
+LongStepResult run_long_step(const LaidOut& laid_out) {
+  if (const std::optional<ShorterSteps> shorter = shorter_steps(laid_out)) {
+    const ScenarioResult few = run_with(laid_out, shorter->few);
+    ScenarioResult more = run_with(laid_out, shorter->more);
     const Seconds first = few.measurement.metrics.step_time;
     const Seconds last = more.measurement.metrics.step_time;
     const Seconds turn = (last - first) / (shorter->more - shorter->few);
     if (same_memory(few, more)) {
-      return {std::move(more), last + turn * (plan.micro_batches - shorter->more)};
+      return {std::move(more), last + turn * (laid_out.draft.micro_batches - shorter->more)};
     }
   }
-  ScenarioResult result = simulate_plan(complete(plan), Keep::Explanation);
+  ScenarioResult result = simulate_plan(complete(laid_out), Keep::Explanation);
   const Seconds step_time = result.measurement.metrics.step_time;
   return {std::move(result), step_time};
 }

@@ -18,13 +18,13 @@ struct ShorterSteps {
   int few = 1, more = 1;
 };
 /// Nothing if the step is too short to gain by it, or its schedule is no loop.
-std::optional<ShorterSteps> shorter_steps(const Plan& plan);
+std::optional<ShorterSteps> shorter_steps(const LaidOut& laid_out);
 
 struct LongStepResult {
   ScenarioResult result;  // of the whole step, or of the longer one of two shorter ones
   Seconds step_time;      // of the whole step
 };
-/// Simulates `plan`, which is laid out.
-LongStepResult run_long_step(const Plan& plan);
+/// Completes `laid_out` and simulates it.
+LongStepResult run_long_step(const LaidOut& laid_out);
 
 }  // namespace interlock

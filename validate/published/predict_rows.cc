@@ -151,8 +151,9 @@ RowSetup setup_of(const Question& question) {
                                     : "network"};
 }
 
-RowValues values_of(const Plan& plan) {
-  const LongStepResult step = run_long_step(plan);
+RowValues values_of(const LaidOut& laid_out) {
+  const Plan& plan = laid_out.draft;
+  const LongStepResult step = run_long_step(laid_out);
   const ScenarioResult& result = step.result;
   const Metrics& metrics = result.measurement.metrics;
   const MeasureInputs whole = measure_inputs(plan);

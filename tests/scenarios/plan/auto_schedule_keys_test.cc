@@ -47,7 +47,7 @@ TEST_CASE("global training by auto updates once a step and has no limit in fligh
 TEST_CASE("a plan has a schedule that is found no second time") {
   const Plan plan = make_plan(loaded(searching("\"auto\"")));
   CHECK((plan.schedule.kind->name != "auto" || plan.schedule.order));
-  const Plan again = complete(plan);
+  const Plan again = complete({plan});
   CHECK(again.schedule.kind == plan.schedule.kind);
   CHECK(again.schedule.order == plan.schedule.order);
 }

@@ -27,7 +27,7 @@ TEST_CASE("a question that leaves the order to a search still does so beside its
   CHECK(plan.question.schedule.kind->name == "auto");
   CHECK_FALSE(plan.question.schedule.order);
   CHECK((plan.schedule.kind->name != "auto" || plan.schedule.order));
-  CHECK(lay_out(question).schedule.kind->name == "auto");
+  CHECK(lay_out(question).draft.schedule.kind->name == "auto");
 }
 
 TEST_CASE("no grade says more time than the next, and a simulation says the closed form") {

@@ -32,7 +32,7 @@ Metrics run(const Overrides& overrides) {
 
 std::vector<int> lengths_of(const Question& scenario) {
   std::vector<int> lengths;
-  for (const TokenSlice& slice : lay_out(scenario).slices) lengths.push_back(slice.length);
+  for (const TokenSlice& slice : lay_out(scenario).draft.slices) lengths.push_back(slice.length);
   return lengths;
 }
 
@@ -41,13 +41,13 @@ TEST_CASE("slices are balanced, a number of equal ones, or as listed") {
   CHECK(lengths_of(sliced({kWritten + "3}"})) == std::vector<int>{342, 341, 341});
   const Question listed = sliced({kWritten + "[600, 400, 24]}"});
   CHECK(lengths_of(listed) == std::vector<int>{600, 400, 24});
-  CHECK(lay_out(listed).slices[2] == TokenSlice{24, 1000, 1024});
+  CHECK(lay_out(listed).draft.slices[2] == TokenSlice{24, 1000, 1024});
   for (const int tokens : {1024, 1000, 7}) {
     const std::vector<int> lengths =
         lengths_of(sliced({"model.sequence_length=" + std::to_string(tokens)}));
     CHECK(std::accumulate(lengths.begin(), lengths.end(), 0) == tokens);
   }
-  CHECK(lay_out(sliced({"training.schedule=gpipe"})).slices.empty());
+  CHECK(lay_out(sliced({"training.schedule=gpipe"})).draft.slices.empty());
 }
 
 TEST_CASE("one slice of the whole sequence takes the time, flops and memory of gpipe") {
@@ -162,7 +162,7 @@ bool says(const std::string& message, const std::string& part) {
 
 TEST_CASE("slices of equal time get shorter along the sequence, and their longest is shorter") {
   const auto cut = [](const std::string& rest) {
-    const Plan plan = lay_out(sliced({"model.sequence_length=16384", kWritten + rest}));
+    const Plan plan = lay_out(sliced({"model.sequence_length=16384", kWritten + rest})).draft;
     int tokens = 0;
     for (const TokenSlice& slice : plan.slices) tokens = std::max(tokens, slice.length);
     return std::pair(tokens, planned_span(plan).value());

@@ -13,7 +13,7 @@ namespace {
 
 /// Checks that a loaded scenario fits together, and so does what is chosen for it.
 void check_whole(const Question& scenario) {
-  const Plan plan = lay_out(scenario);
+  const Plan plan = lay_out(scenario).draft;
   CHECK(std::ssize(plan.rank_of_stage) == scenario.stages * plan.copies);
   CHECK(plan.partition.stages() == parts_of(scenario.strategy, scenario.stages));
   CHECK(plan.partition.boundaries.back() == std::ssize(scenario.graph.modules));
