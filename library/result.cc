@@ -10,7 +10,6 @@
 #include "reports/report.h"
 #include "reports/result/all_metrics.h"
 #include "reports/result/result_json.h"
-#include "reports/words/encode.h"
 #include "scenarios/plan/plan.h"
 
 namespace interlock::v0 {
@@ -95,7 +94,7 @@ Device device_of(const DeviceMetrics& from, int number, const Metrics& metrics) 
                 .useful = from.useful,
                 .peak_memory_bytes = from.peak_memory.value(),
                 .peak_stash_bytes = from.peak_stash.value(),
-                .memory_capacity_bytes = from.memory_capacity.value(),
+                .memory_capacity_bytes = from.memory_capacity.value_or(Bytes(0)).value(),
                 .peak_time_s = from.peak_time.value()};
   for (int use = 0; use < kTimeUses; ++use) {
     device.time_shares[name_of(static_cast<TimeUse>(use))] = from.time[use];

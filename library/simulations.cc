@@ -1,6 +1,5 @@
 // check, simulate and sweep of the library.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "library/boundary.h"

@@ -3,7 +3,6 @@
 #include "models/config_fields.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/text.h"
 

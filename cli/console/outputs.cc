@@ -4,7 +4,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -225,9 +224,9 @@ void require_fit(const std::vector<ScenarioResult>& results) {
     const Metrics& metrics = result.measurement.metrics;
     if (metrics.fits_in_memory || metrics.devices.empty()) continue;
     const DeviceMetrics& fullest = fullest_device(metrics);
-    const bool fits = fullest.peak_memory <= fullest.memory_capacity;
+    const bool fits = !fullest.memory_capacity || fullest.peak_memory <= *fullest.memory_capacity;
     const Bytes needed = fits ? metrics.host_memory : fullest.peak_memory;
-    const Bytes had = fits ? metrics.host_capacity : fullest.memory_capacity;
+    const Bytes had = fits ? *metrics.host_capacity : *fullest.memory_capacity;
     throw Error(result.plan.question.name + ": does not fit in memory: " +
                 (fits ? "the fullest host" : device_name(result.plan, fullest.rank)) + " needs " +
                 format(needed) + " and has " + format(had) + ", so it lacks " +

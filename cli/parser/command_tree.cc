@@ -9,7 +9,6 @@
 #include "hardware/networks/cluster_reader.h"
 #include "models/layers/model_graph.h"
 #include "models/model_file.h"
-#include "reports/result/value_json.h"
 #include "scenarios/contract/contract.h"
 #include "scenarios/load/read_framework.h"
 

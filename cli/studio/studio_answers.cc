@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <functional>
 #include <new>
-#include <optional>
 #include <utility>
 
 #include "base/error.h"

@@ -6,10 +6,8 @@
 // says nothing. A layer whose item says nothing of "ffn" has experts where "dense_layers" and
 // "expert_interval" let it.
 #include <map>
-#include <memory>
 
 #include "base/text.h"
-#include "models/layers/model_contract.h"
 #include "models/transformer/block_reader.h"
 
 namespace interlock {

@@ -1,7 +1,6 @@
 // The answers of interlock explain as a terminal shows them.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <cmath>
 
 #include "base/text.h"
 #include "reports/answers/answer_report.h"
@@ -138,13 +137,13 @@ std::string gains(const Answers& answers, const TableStyle& style, bool all) {
 /// Changes that lower the peak of the fullest device, the most room first.
 std::string room(const Answers& answers, const TableStyle& style) {
   const Metrics& metrics = answers.baseline.result.measurement.metrics;
-  if (metrics.memory_capacity <= Bytes(0) || metrics.devices.empty()) return "";
-  const Bytes peak = fullest_device(metrics).peak_memory;
-  if (metrics.fits_in_memory && peak < metrics.memory_capacity * (1 - kSpare)) return "";
+  if (!metrics.memory_capacity || metrics.devices.empty()) return "";
+  const Bytes peak = fullest_device(metrics).peak_memory, capacity = *metrics.memory_capacity;
+  if (metrics.fits_in_memory && peak < capacity * (1 - kSpare)) return "";
   std::vector<const TriedChange*> makes;
   for (const TriedChange& tried : answers.changes) {
     const Bytes spare = tried.memory_capacity - tried.peak_memory;
-    const bool roomier = spare > metrics.memory_capacity - peak;
+    const bool roomier = spare > capacity - peak;
     if (roomier && (tried.fits || !metrics.fits_in_memory)) makes.push_back(&tried);
   }
   std::stable_sort(makes.begin(), makes.end(), [](const TriedChange* a, const TriedChange* b) {
@@ -153,7 +152,7 @@ std::string room(const Answers& answers, const TableStyle& style) {
   });
   if (makes.size() > kMostRoom) makes.resize(kMostRoom);
   std::string text = "\n" + paragraph("What makes room: the fullest device has " + format(peak) +
-                                          " of " + format(metrics.memory_capacity),
+                                          " of " + format(capacity),
                                       Ink::Strong, style);
   if (makes.empty()) return text + "Nothing that was tried.\n";
   return text + change_lines(makes, answers, style);

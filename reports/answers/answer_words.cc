@@ -126,9 +126,9 @@ std::string limit_sentence(const Answers& answers) {
   std::string text;
   if (!metrics.fits_in_memory && !metrics.devices.empty()) {
     const DeviceMetrics& fullest = fullest_device(metrics);
-    text = fullest.peak_memory > metrics.memory_capacity
+    text = metrics.memory_capacity && fullest.peak_memory > *metrics.memory_capacity
                ? "Memory of " + device_name(answers.baseline.result.plan, fullest.rank) +
-                     ": it lacks " + format(fullest.peak_memory - metrics.memory_capacity) +
+                     ": it lacks " + format(fullest.peak_memory - *metrics.memory_capacity) +
                      ", so nothing runs; if it had them: "
                : std::string("Memory of a host, so nothing runs; if it sufficed: ");
   }

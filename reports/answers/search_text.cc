@@ -1,7 +1,6 @@
 // The result of a search, as a terminal shows it.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <numeric>
 
 #include "base/text.h"
 #include "reports/answers/search_report.h"

@@ -13,7 +13,6 @@
 #include "reports/report.h"
 #include "reports/words/encode.h"
 #include "reports/words/excerpt.h"
-#include "reports/words/mesh_words.h"
 #include "reports/words/palette.h"
 #include "reports/words/scale.h"
 

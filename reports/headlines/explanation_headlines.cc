@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/text.h"
-#include "reports/words/mesh_words.h"
 #include "reports/words/palette.h"
 #include "reports/words/scale.h"
 #include "reports/words/time_parts.h"

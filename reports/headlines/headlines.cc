@@ -91,13 +91,13 @@ Headline memory_headline(const ScenarioResult& result) {
   const DeviceMetrics& device = fullest_device(metrics);
   const std::string where = "on " + device_name(result.plan, device.rank);
   Headline headline{"Peak memory", format(device.peak_memory), where};
-  if (metrics.memory_capacity <= Bytes(0)) return headline;
-  headline.note = "of " + format(metrics.memory_capacity) + " " + where;
-  const Bytes spare = metrics.memory_capacity - device.peak_memory;
+  if (!metrics.memory_capacity) return headline;
+  headline.note = "of " + format(*metrics.memory_capacity) + " " + where;
+  const Bytes spare = *metrics.memory_capacity - device.peak_memory;
   if (spare >= Bytes(0)) {
     const Bytes left = std::max(spare, Bytes(0));
     headline.note += "; fits, " + format(left) + " to spare (" +
-                     format_percent(left / metrics.memory_capacity) + ")";
+                     format_percent(left / *metrics.memory_capacity) + ")";
   } else {
     headline.note += "; does not fit, over by " + format(-spare);
     headline.alarm = true;
@@ -107,14 +107,14 @@ Headline memory_headline(const ScenarioResult& result) {
 
 /// Nothing where nothing is kept there.
 std::vector<Headline> host_headline(const Metrics& metrics) {
-  const Bytes kept = metrics.host_memory, capacity = metrics.host_capacity;
+  const Bytes kept = metrics.host_memory;
   if (kept <= Bytes(0)) return {};
   Headline headline{"Host memory", format(kept), "of the node whose devices keep most there"};
-  if (capacity > Bytes(0)) {
-    headline.alarm = kept > capacity;
-    headline.note = "of " + format(capacity) + " of a node";
-    headline.note += headline.alarm ? "; does not fit, over by " + format(kept - capacity)
-                                    : "; fits, " + format(capacity - kept) + " to spare";
+  if (const std::optional<Bytes>& capacity = metrics.host_capacity) {
+    headline.alarm = kept > *capacity;
+    headline.note = "of " + format(*capacity) + " of a node";
+    headline.note += headline.alarm ? "; does not fit, over by " + format(kept - *capacity)
+                                    : "; fits, " + format(*capacity - kept) + " to spare";
   }
   return {headline};
 }
@@ -205,15 +205,15 @@ std::vector<std::string> warnings(const ScenarioResult& result) {
                     plural(metrics.measured_steps, "step") + ".");
   }
   const DeviceMetrics& device = fullest_device(metrics);
-  if (metrics.memory_capacity > Bytes(0) && device.peak_memory > metrics.memory_capacity) {
+  if (metrics.memory_capacity && device.peak_memory > *metrics.memory_capacity) {
     lines.push_back("Does not fit: " + device_name(result.plan, device.rank) + " needs " +
-                    format(device.peak_memory - metrics.memory_capacity) + " more than its " +
-                    format(metrics.memory_capacity) + ".");
+                    format(device.peak_memory - *metrics.memory_capacity) + " more than its " +
+                    format(*metrics.memory_capacity) + ".");
   }
   if (metrics.host_is_full()) {
     lines.push_back("Does not fit: devices of a node keep " +
-                    format(metrics.host_memory - metrics.host_capacity) +
-                    " more with their host than its " + format(metrics.host_capacity) + ".");
+                    format(metrics.host_memory - *metrics.host_capacity) +
+                    " more with their host than its " + format(*metrics.host_capacity) + ".");
   }
   const std::string& peak = result.confidence.at_peak;
   if (!peak.empty()) {
@@ -271,8 +271,8 @@ std::string largest_classes(const DeviceMetrics& device) {
 
 /// Memory left at the peak; negative where it does not fit.
 Cell spare_memory(const DeviceMetrics& device) {
-  if (device.memory_capacity <= Bytes(0)) return {kUnknown};
-  const double share = 1 - device.peak_memory / device.memory_capacity;
+  if (!device.memory_capacity) return {kUnknown};
+  const double share = 1 - device.peak_memory / *device.memory_capacity;
   return {fixed(100 * share, 1), std::nullopt, share < 0};
 }
 

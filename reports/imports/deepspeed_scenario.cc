@@ -6,7 +6,6 @@
 #include <cctype>
 #include <nlohmann/json.hpp>
 
-#include "base/text.h"
 #include "reports/imports/setting_files.h"
 
 namespace interlock {

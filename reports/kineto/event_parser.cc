@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <iterator>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 

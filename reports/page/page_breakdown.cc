@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "reports/charts/paper_figures.h"
 #include "reports/page/page_frame.h"
-#include "reports/words/mesh_words.h"
 #include "reports/words/scale.h"
 #include "reports/words/time_parts.h"
 

@@ -329,7 +329,7 @@ Json ranks_json(PageParts& parts) {
     const DeviceMetrics& metrics = parts.result.measurement.metrics.devices[rank];
     json.push_back({{"device", parts.devices.at(rank)},
                     {"stages", list_stages(metrics.stages)},
-                    {"capacity", metrics.memory_capacity.value()},
+                    {"capacity", metrics.memory_capacity.value_or(Bytes(0)).value()},
                     {"several", parts.program().ranks[rank].stages.size() > 1},
                     {"spans", spans_json(lane, parts)},
                     {"memory", memory_json(memory[rank], parts)}});

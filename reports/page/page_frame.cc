@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "base/error.h"
 #include "reports/page/web_file.h"

@@ -201,7 +201,8 @@ Json result_document(const ScenarioResult& result) {
     json["devices"].push_back(device_json(device, at, number));
     if (const Cluster& cluster = result.plan.question.cluster; is_mixed(cluster)) {
       json["devices"].back()["kind"] = clean_utf8(machine_of(cluster, number).device.name);
-      json["devices"].back()["memory_capacity_bytes"] = bytes_json(device.memory_capacity);
+      json["devices"].back()["memory_capacity_bytes"] =
+          bytes_json(device.memory_capacity.value_or(Bytes(0)));
     }
     json["devices"].back()["bubble_s"] = bubbles_json(metrics, device.rank);
   }

@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "reports/result/value_json.h"
 #include "reports/sweeps/sweep_store.h"
 
 namespace interlock {

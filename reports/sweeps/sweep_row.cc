@@ -121,11 +121,11 @@ void set_identity(const SweepPlan& plan, const SweepSource& source, RowWriter& w
 std::string misfit(const Metrics& metrics) {
   if (metrics.fits_in_memory) return "";
   const Bytes peak = fullest_device(metrics).peak_memory;
-  if (metrics.memory_capacity > Bytes(0) && peak > metrics.memory_capacity) {
-    return "does not fit: " + format(peak) + " of " + format(metrics.memory_capacity);
+  if (metrics.memory_capacity && peak > *metrics.memory_capacity) {
+    return "does not fit: " + format(peak) + " of " + format(*metrics.memory_capacity);
   }
   return "does not fit: the host needs " + format(metrics.host_memory) + " of " +
-         format(metrics.host_capacity);
+         format(*metrics.host_capacity);
 }
 
 void set_result(const ScenarioResult& result, RowWriter& writer) {

@@ -12,7 +12,6 @@
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "base/error.h"
 #include "base/text.h"

@@ -5,7 +5,6 @@
 #include "base/text.h"
 #include "reports/headlines/explanation_headlines.h"
 #include "reports/terminal/terminal_grid.h"
-#include "reports/words/mesh_words.h"
 
 namespace interlock {
 namespace {
@@ -61,7 +60,7 @@ std::vector<Headline> schedule_headlines(const ScenarioResult& result) {
        "of one stage each, on device " + std::to_string(devices.at(most - held.begin()))},
       {"Peak memory", format(fullest.peak_memory),
        "device " + std::to_string(devices.at(fullest.rank)) + " of " +
-           format(metrics.memory_capacity),
+           format(*metrics.memory_capacity),
        !metrics.fits_in_memory}};
   if (largest->peak_stash > Bytes(0)) {
     headlines[2].note += "; at most " + format(largest->peak_stash) + ", on device " +

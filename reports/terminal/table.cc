@@ -1,9 +1,7 @@
 // Table: results for a terminal, so that a person sees at once what holds a run back.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 
 #include "reports/terminal/layout.h"
-#include "reports/words/encode.h"
 #include "reports/words/mesh_words.h"
 
 namespace interlock {

@@ -8,7 +8,6 @@
 #include <numeric>
 
 #include "reports/terminal/layout.h"
-#include "reports/words/mesh_words.h"
 #include "reports/words/palette.h"
 #include "reports/words/scale.h"
 

@@ -1,6 +1,5 @@
 // Finds the ops at both ends of messages, by walking the issues of a program.
 // SPDX-License-Identifier: Apache-2.0
-#include <utility>
 
 #include "reports/traces/trace_tracks.h"
 #include "sim/program/issue_order.h"

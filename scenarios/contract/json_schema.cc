@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/contract/json_schema.h"
 
-#include <algorithm>
 #include <cmath>
 #include <utility>
 

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/contract/reference_page.h"
 
-#include <algorithm>
 #include <cctype>
 #include <cmath>
 

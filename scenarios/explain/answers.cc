@@ -30,7 +30,7 @@ double work_of(const Plan& plan) {
 ToldOutcome told_of(const Plan& plan, const Metrics& metrics) {
   ToldOutcome told{.step_time = metrics.step_time.value(),
                    .work = work_of(plan),
-                   .memory_capacity = metrics.memory_capacity.value(),
+                   .memory_capacity = metrics.memory_capacity.value_or(Bytes(0)).value(),
                    .fits = metrics.fits_in_memory};
   const Economics economics = economics_of(plan, metrics);
   if (economics.energy) told.energy = economics.energy->value();

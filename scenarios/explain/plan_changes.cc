@@ -1,6 +1,5 @@
 // Another plan on the same machine: micro-batches, order, partition, what is kept and where.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 
 #include "scenarios/explain/change.h"
 

@@ -1,6 +1,5 @@
 // Reads "run": how long to train, what fails, and what is done about it.
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
 #include <string>
 
 #include "base/file.h"

@@ -1,6 +1,5 @@
 // Reads training.schedule: the order of work, and its policies, with the strategy's defaults.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <memory>

@@ -8,7 +8,6 @@
 #include <string>
 
 #include "base/text.h"
-#include "hardware/networks/network_size.h"
 #include "models/build_model.h"
 
 namespace interlock {

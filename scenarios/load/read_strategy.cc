@@ -1,6 +1,5 @@
 // Reads training.strategy: which loss trains which stage.
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
 #include <array>
 
 #include "base/text.h"

@@ -1,7 +1,6 @@
 // Reads "swarm": peers and their links, routing, rebalancing, failures.
 // SPDX-License-Identifier: Apache-2.0
 #include <functional>
-#include <string>
 
 #include "base/text.h"
 #include "scenarios/contract/contract.h"

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/long_run/swarm_plan.h"
 
-#include <algorithm>
 #include <string>
 
 #include "base/error.h"

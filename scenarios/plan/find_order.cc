@@ -196,7 +196,8 @@ SearchInputs search_inputs(const Plan& plan, const LowerInputs& inputs) {
 bool fits(const StepEstimate& step, Bytes limit) {
   const auto& devices = step.metrics.devices;
   return std::all_of(devices.begin(), devices.end(), [&](const DeviceMetrics& device) {
-    return device.peak_memory <= (limit > Bytes(0) ? limit : device.memory_capacity);
+    const Bytes most = limit > Bytes(0) ? limit : device.memory_capacity.value_or(Bytes(kInfinity));
+    return device.peak_memory <= most;
   });
 }
 

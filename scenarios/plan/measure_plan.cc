@@ -61,7 +61,10 @@ Variation variation_of(const Plan& plan) {
 void add_host_memory(const Plan& plan, Metrics& metrics) {
   const Question& question = plan.question;
   const Cluster& cluster = question.cluster;
-  metrics.host_capacity = cluster.machines.front().host_memory;
+  const auto known = [](Bytes memory) {
+    return memory > Bytes(0) ? std::optional(memory) : std::nullopt;
+  };
+  metrics.host_capacity = known(cluster.machines.front().host_memory);
   if (!question.offload.any()) return;
   const Mesh& mesh = question.mesh;
   const Unfolded& unfolded = plan.unfolded;
@@ -91,7 +94,7 @@ void add_host_memory(const Plan& plan, Metrics& metrics) {
   };
   const Host& fullest = std::max_element(hosts.begin(), hosts.end(), fuller)->second;
   metrics.host_memory = fullest.kept;
-  metrics.host_capacity = fullest.capacity;
+  metrics.host_capacity = known(fullest.capacity);
   if (metrics.host_is_full()) metrics.fits_in_memory = false;
 }
 
@@ -124,7 +127,7 @@ MeasuredPlan measure_workload(const Plan& plan, Keep keep) {
   const TraceWorkload& workload = *plan.question.workload;
   MeasureInputs inputs = measure_inputs(plan);
   inputs.peak = FlopsPerSecond(0);
-  inputs.micro_batches_per_step = 0;  // traces do not count them
+  inputs.micro_batches_per_step.reset();  // traces do not count them
   if (workload.precision) {
     inputs.peak = mean_peak(plan.question, *workload.precision);
   }

@@ -3,7 +3,6 @@
 #include "scenarios/plan/packed_steps.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "base/error.h"
 #include "base/text.h"

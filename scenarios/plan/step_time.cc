@@ -22,7 +22,7 @@ StepEstimate estimate_of(const Measurement& measured) {
     estimate.memory = std::max(estimate.memory, device.peak_memory);
   }
   estimate.fullest = fullest_device(metrics).peak_memory;
-  estimate.memory_capacity = metrics.memory_capacity;
+  estimate.memory_capacity = metrics.memory_capacity.value_or(Bytes(0));
   return estimate;
 }
 

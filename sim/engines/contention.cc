@@ -3,7 +3,6 @@
 #include "sim/engines/contention.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "base/error.h"
 #include "sim/sharing/binding_links.h"

@@ -3,7 +3,6 @@
 #include "sim/engines/varied_times.h"
 
 #include <algorithm>
-#include <cmath>
 #include <initializer_list>
 
 #include "base/random.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
 #include <span>
 
 #include "base/error.h"
@@ -238,7 +237,8 @@ void Collector::fill_devices(Metrics& metrics, const MeasureInputs& inputs) {
     metrics.busy += device.busy / static_cast<double>(ranks_.size());
     metrics.useful += device.useful / static_cast<double>(ranks_.size());
     metrics.devices.push_back(device);
-    if (device.peak_memory > device.memory_capacity) metrics.fits_in_memory = false;
+    const std::optional<Bytes>& capacity = device.memory_capacity;
+    if (capacity && device.peak_memory > *capacity) metrics.fits_in_memory = false;
   }
   metrics.limiting_device = first_of_busiest(metrics.devices);
   if (!metrics.devices.empty()) metrics.memory_capacity = fullest_device(metrics).memory_capacity;
@@ -250,8 +250,8 @@ const DeviceMetrics& fullest_device(const Metrics& metrics) {
                            [](const DeviceMetrics& a, const DeviceMetrics& b) {
                              if (a.memory_capacity == b.memory_capacity)
                                return a.peak_memory < b.peak_memory;
-                             return a.peak_memory / a.memory_capacity <
-                                    b.peak_memory / b.memory_capacity;
+                             return a.peak_memory / *a.memory_capacity <
+                                    b.peak_memory / *b.memory_capacity;
                            });
 }
 

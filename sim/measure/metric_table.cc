@@ -20,13 +20,13 @@ Known steps_per_s(const Metrics& metrics) {
   return metrics.step_time > Seconds(0) ? 1 / metrics.step_time.value() : 0;
 }
 Known micro_batches_per_s(const Metrics& metrics) {
-  if (metrics.micro_batches_per_step <= 0) return std::nullopt;
-  return metrics.micro_batches_per_step * *steps_per_s(metrics);
+  if (!metrics.micro_batches_per_step) return std::nullopt;
+  return *metrics.micro_batches_per_step * *steps_per_s(metrics);
 }
 Known bubble_fraction(const Metrics& metrics) { return 1 - metrics.busy; }
 
-Known if_known(Bytes capacity) {
-  return capacity > Bytes(0) ? Known(capacity.value()) : std::nullopt;
+Known if_known(const std::optional<Bytes>& capacity) {
+  return capacity ? Known(capacity->value()) : std::nullopt;
 }
 Known memory_capacity(const Metrics& metrics) { return if_known(metrics.memory_capacity); }
 Known host_capacity(const Metrics& metrics) { return if_known(metrics.host_capacity); }

@@ -43,7 +43,8 @@ struct DeviceMetrics {
   double useful = 0;                     // share for the main network's own forward and backward
   std::array<double, kTimeUses> time{};  // shares by TimeUse, which add up to 1
   double reuse = 0;                      // turns on old inputs, for each micro-batch
-  Bytes peak_memory, peak_stash, allocated_peak, memory_capacity;  // 0: unknown
+  Bytes peak_memory, peak_stash, allocated_peak;
+  std::optional<Bytes> memory_capacity;        // nothing: unknown
   Seconds peak_time;                           // when peak_memory is first reached
   std::array<Bytes, kMemoryClasses> memory{};  // the split at that instant
   HostMemory host;
@@ -58,9 +59,8 @@ struct LinkMetrics {
 
 struct Metrics {
   std::string engine;
-  std::int64_t tasks = 0;
-  std::int64_t skipped_tasks = 0;  // of these: counted, but not simulated, see periods.h
-  Seconds wall_time;               // of the engine, for people; never part of a golden file
+  std::int64_t tasks = 0, skipped_tasks = 0;  // skipped: of these, not simulated, see periods.h
+  Seconds wall_time;  // of the engine, for people; never part of a golden file
   Seconds step_time, makespan, fill_latency;
   Seconds window_begin, window_end;
   bool steady = true;
@@ -70,17 +70,17 @@ struct Metrics {
   std::string attention_flops = "none";
   double busy = 0, useful = 0;  // means over devices
   Seconds exposed_communication;
-  int limiting_device = 0;            // the first of the busiest
-  int devices_total = 1;              // of the layout, simulated or not
-  double micro_batches_per_step = 0;  // of all replicas; 0: not counted
+  int limiting_device = 0;                       // the first of the busiest
+  int devices_total = 1;                         // of the layout, simulated or not
+  std::optional<double> micro_batches_per_step;  // of all replicas; nothing: not counted
   bool fits_in_memory = true;
-  Bytes memory_capacity;                  // of the fullest device
-  Bytes host_memory, host_capacity;       // of the fullest host; capacity 0: unknown
+  std::optional<Bytes> memory_capacity, host_capacity;  // of the fullest ones; nothing: unknown
+  Bytes host_memory;                                    // of the fullest host
   std::map<int, std::int64_t> staleness;  // updates between forward and own update: micro-batches
   std::vector<DeviceMetrics> devices;
   std::vector<LinkMetrics> links;
   std::optional<Explanation> explanation;  // where asked for, of runs that are short enough
-  bool host_is_full() const { return host_capacity > Bytes(0) && host_memory > host_capacity; }
+  bool host_is_full() const { return host_capacity && host_memory > *host_capacity; }
 };
 
 /// Returns the window to which the times of devices refer.
@@ -110,8 +110,8 @@ struct LongStep {
 struct MeasureInputs {
   int steps = 8;  // to measure
   EngineKind engine = EngineKind::Auto;
-  int devices = 1;                    // of the layout, simulated or not
-  double micro_batches_per_step = 0;  // of all replicas; 0: not counted
+  int devices = 1;                               // of the layout, simulated or not
+  std::optional<double> micro_batches_per_step;  // of all replicas; nothing: not counted
   std::optional<double> samples_per_step, tokens_per_step;
   FlopsPerSecond peak;  // of one device, a mean over all; 0 if unknown
   std::string attention_flops = "none";

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <map>
 
 #include "base/error.h"

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/runs/run_clock.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "base/error.h"

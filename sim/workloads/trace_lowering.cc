@@ -9,7 +9,6 @@
 #include <tuple>
 #include <utility>
 
-#include "base/error.h"
 #include "sim/lower/wiring.h"
 #include "sim/program/ticks.h"
 #include "sim/workloads/trace_streams.h"

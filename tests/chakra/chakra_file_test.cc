@@ -3,7 +3,6 @@
 #include "sim/workloads/chakra_file.h"
 
 #include "base/error.h"
-#include "base/file.h"
 #include "base/random.h"
 #include "tests/chakra/trace_folder.h"
 #include "tests/chakra/wire_format.h"
@@ -139,7 +138,7 @@ TEST_CASE("a trace of another tool: 3 ms, 1 MB at 1 GB/s, 2 ms take 6 ms") {
   CHECK(result.measurement.metrics.links.at(0).bytes == Bytes(1e6));
   CHECK(scenario.micro_batches == 1);
   INFO("traces do not say how many micro-batches they hold: throughput counts steps");
-  CHECK(result.measurement.metrics.micro_batches_per_step == 0);
+  CHECK(result.measurement.metrics.micro_batches_per_step == std::nullopt);
 }
 
 TEST_CASE("a message that no op waits for ends the step: 3 ms, then 1 MB at 1 GB/s, take 4 ms") {

@@ -1,6 +1,5 @@
 // PageData: what the scripts of the page add up is what ran, with messages and collectives.
 // SPDX-License-Identifier: Apache-2.0
-#include "reports/page/page_data.h"
 
 #include <doctest/doctest.h>
 
@@ -165,7 +164,7 @@ TEST_CASE("levels of memory have what the allocator reserves, beside each device
   const PageScenario page = page_of(result);
   for (const DeviceMetrics& device : result.measurement.metrics.devices) {
     const Json& rank = page.json["ranks"][device.rank];
-    CHECK(rank["capacity"] == device.memory_capacity.value());
+    CHECK(rank["capacity"] == device.memory_capacity->value());
     const Json& memory = rank["memory"];
     double level = 0;
     for (const Json& bytes : memory["at_begin"]) level += bytes.get<double>();

@@ -115,7 +115,7 @@ TEST_CASE("what is unknown is null") {
   auto result = two_devices();
   Metrics& metrics = result.measurement.metrics;
   metrics.samples_per_s = metrics.mfu = metrics.hfu = std::nullopt;
-  set_memory(metrics, Bytes(0));
+  set_memory(metrics, std::nullopt);
   const Json json = Json::parse(result_json(result));
   CHECK(json["samples_per_s"].is_null());
   CHECK(json["tokens_per_s"].is_null());

@@ -4,7 +4,6 @@
 // Layers of an MLP take 2 x samples x inputs x outputs flops forward and twice that backward, on
 // devices whose memory and links are so fast that nothing else takes time.
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <functional>
 
@@ -335,7 +334,7 @@ TEST_CASE("a host of unknown memory does not hide one that is over-full") {
   };
   const Metrics full = fits("1 kB");
   CHECK_FALSE(full.fits_in_memory);
-  CHECK(full.host_capacity.value() == 1000);
+  CHECK(full.host_capacity->value() == 1000);
   CHECK(fits("1 TB").fits_in_memory);
 }
 

@@ -38,7 +38,7 @@ std::vector<Values> simulate_all(const std::string& space) {
     }
     const double fullest = fullest_device(metrics).peak_memory.value();
     // The allocator keeps a tenth of what it hands out; nothing else is known of these devices.
-    if (1.1 * fullest > metrics.memory_capacity.value()) continue;
+    if (1.1 * fullest > metrics.memory_capacity->value()) continue;
     all.push_back({metrics.step_time.value(), peak, economics.cost ? economics.cost->amount : 0,
                    economics.energy ? economics.energy->value() : 0});
   }

@@ -264,6 +264,9 @@ TEST_CASE("a run fits if no device ever holds more than it has") {
   CHECK(metrics.devices[1].peak_stash == Bytes(500));
   metrics = measured(chain, {.memory_capacity = {Bytes(799), Bytes(799)}});
   CHECK_FALSE(metrics.fits_in_memory);
+  metrics = measured(chain, {});
+  CHECK(metrics.fits_in_memory);
+  CHECK(metrics.memory_capacity == std::nullopt);
 }
 
 TEST_CASE("where nothing repeats, the window cuts what devices and links do") {

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
-#include <memory>
 #include <thread>
 
 #include "validate/calibration/bench.h"

@@ -3,7 +3,6 @@
 #include "validate/calibration/cpu_kernels.h"
 
 #include <array>
-#include <memory>
 
 #include "base/error.h"
 #include "validate/calibration/cpu_movers.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <tuple>
 
 #include "base/error.h"
 #include "validate/calibration/least_squares.h"

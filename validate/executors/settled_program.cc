@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <utility>
 
 #include "base/error.h"
 #include "validate/executors/unroll.h"

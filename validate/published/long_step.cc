@@ -4,8 +4,6 @@
 
 #include <utility>
 
-#include "reports/headlines/headlines.h"
-
 namespace interlock {
 namespace {
 

@@ -110,9 +110,9 @@ double mean_pass_time(const ScenarioResult& result, OpKind kind) {
 
 /// Returns whether every device has memory for its tensors and for what processes hold.
 bool leaves_room(const Question& question, const Metrics& metrics) {
-  const Bytes most = usable_share(question, {}) * metrics.memory_capacity;
-  return metrics.fits_in_memory &&
-         (most <= Bytes(0) || fullest_device(metrics).peak_memory <= most);
+  if (!metrics.fits_in_memory || !metrics.memory_capacity) return metrics.fits_in_memory;
+  const Bytes most = usable_share(question, {}) * *metrics.memory_capacity;
+  return fullest_device(metrics).peak_memory <= most;
 }
 
 /// Flops of forwards as MFU counts them, and as others would.
@@ -181,7 +181,7 @@ RowValues values_of(const LaidOut& laid_out) {
           .palm_mfu = mfu * (forward.whole + forward.embedding),
           .fits = metrics.fits_in_memory,
           .leaves_room = leaves_room(plan.question, metrics),
-          .knows_memory = metrics.memory_capacity > Bytes(0)};
+          .knows_memory = metrics.memory_capacity.has_value()};
 }
 
 /// Returns a message without line feeds and the folders of its file, which differ between machines.

@@ -4,7 +4,6 @@
 
 #include <zip.h>
 
-#include <bit>
 #include <ctime>
 #include <memory>
 

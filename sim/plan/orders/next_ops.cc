@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/plan/orders/next_ops.h"
 
-#include <algorithm>
-
 namespace interlock {
 
 namespace {

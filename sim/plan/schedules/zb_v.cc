@@ -7,7 +7,6 @@
 // needs 2p - 1 micro-batches to come into step; of fewer, those that are missing are left out.
 // Source: Qi et al., Pipeline Parallelism with Controllable Memory, arXiv 2405.15362.
 #include <algorithm>
-#include <string>
 
 #include "sim/plan/schedules/families.h"
 #include "sim/plan/schedules/stage_ops.h"

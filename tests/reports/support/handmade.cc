@@ -153,7 +153,7 @@ ScenarioResult two_devices() {
   return result;
 }
 
-void set_memory(Metrics& metrics, Bytes capacity) {
+void set_memory(Metrics& metrics, const std::optional<Bytes>& capacity) {
   metrics.memory_capacity = capacity;
   for (DeviceMetrics& device : metrics.devices) device.memory_capacity = capacity;
 }

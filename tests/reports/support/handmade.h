@@ -19,6 +19,6 @@ struct PipelineSize {
 ScenarioResult pipeline_run(const PipelineSize& size);
 
 /// Gives every device, and so the fullest, `capacity` bytes of memory.
-void set_memory(Metrics& metrics, Bytes capacity);
+void set_memory(Metrics& metrics, const std::optional<Bytes>& capacity);
 
 }  // namespace interlock

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/cpu/layers/dense_kernels.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace interlock {

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/cuda/device/device_group.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "validate/cuda/kernels/cuda_call.h"
 

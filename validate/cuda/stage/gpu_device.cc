@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
-#include <utility>
 
 #include "base/error.h"
 #include "validate/cuda/kernels/cuda_call.h"

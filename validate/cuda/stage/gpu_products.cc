@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A convolution is the product of its patches with its weights (kernel^2 * inputs, outputs).
-#include <algorithm>
 #include <cmath>
 
 #include "validate/cuda/kernels/cuda_call.h"
