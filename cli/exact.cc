@@ -22,7 +22,7 @@ void check_plan(const Plan& plan) {
   const auto stages = static_cast<int>(plan.rank_of_stage.size());
   const bool plain = !scenario.workload && scenario.strategy.kind == StrategyKind::Global &&
                      stages == scenario.ranks && plan.schedule.stash == StashMode::Kept &&
-                     plan.slices.empty() && plan.parts.empty() &&
+                     plan.slices.empty() && plan.sized_batches.empty() &&
                      scenario.recompute == Recompute::None;
   if (!plain) {
     refuse(scenario,

@@ -54,6 +54,8 @@ check() {
     if (FILENAME !~ /^\.\/(reports\/charts|tests\/reports)\// && /[a-z]_figures([^a-z]|$)|[a-z]Figures([^a-z]|$)|struct Figure([^a-z]|$)/)
       bad("a figure is a picture; write headline for a number shown first, summary for errors")
     if (FILENAME !~ /^\.\/hardware\// && /(struct|class) Machine([^A-Za-z]|$)/) bad("a machine is hardware of the catalogue; write what emulates or runs")
+    if (/(^|[^A-Za-z_])(begin|end|stash)_copy([^A-Za-z_]|$)/) bad("a copy is one of several models on the same ranks; write host_copy for bytes on their way to a host")
+    if (/(^|[^A-Za-z])(Batch|Sliced)Parts?([^A-Za-z]|$)/) bad("a part is of a layer; write SizedBatch or SlicedBatch for a micro-batch of its own size")
     if (/(struct|class) Engine([^A-Za-z]|$)/) bad("an engine runs a program; write context, queue or what it is")
   }
   function word_at(text) { sub(/^[ \t]*\/\/\/?<? /, "", text); sub(/[ ,].*/, "", text); return text }

@@ -67,7 +67,8 @@ void ExportedPlan::check_plan() {
   refuse_if(q.strategy.kind != StrategyKind::Global, "/training/strategy",
             "trains by one loss at the end; expected global");
   refuse_if(!q.rank_layouts.empty(), "/parallel/stage_layouts", "lays all stages out alike");
-  refuse_if(!plan().parts.empty(), "/training/micro_batch_size", "has micro-batches of one size");
+  refuse_if(!plan().sized_batches.empty(), "/training/micro_batch_size",
+            "has micro-batches of one size");
   refuse_if(!plan().slices.empty(), "/training/schedule/slices", "does not cut sequences");
   refuse_if(q.sharding.tensor_layout != TensorLayout::OneD, "/parallel/tensor_layout",
             "divides tensors in one dimension; expected 1d");

@@ -187,9 +187,9 @@ std::string subtitle(const ScenarioResult& result) {
     const auto slices = static_cast<std::int64_t>(plan.slices.size());
     line += " of " + plural(slices, "token slice");
   }
-  if (!plan.parts.empty()) {
+  if (!plan.sized_batches.empty()) {
     std::int64_t slices = 0;
-    for (const BatchPart& part : plan.parts) slices += std::ssize(part.slices);
+    for (const SizedBatch& batch : plan.sized_batches) slices += std::ssize(batch.slices);
     line += " of several sizes with " + plural(slices, "token slice") + " in all";
   }
   line += " a step, " + metrics.engine + " engine";

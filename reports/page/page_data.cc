@@ -506,7 +506,7 @@ std::string page_data(const ScenarioResult& result, const Excerpt& excerpt) {
             {"steps", metrics.measured_steps},
             {"micro_batches", program.micro_batches},
             {"slices", program.slices},
-            {"parts", program.parts},
+            {"parts", program.slice_counts},
             {"window", {metrics.window_begin.value(), metrics.window_end.value()}},
             {"range", {excerpt.begin.value(), excerpt.end.value()}},
             {"palette", palette_json(program)},

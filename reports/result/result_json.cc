@@ -114,10 +114,10 @@ void add_identity(Json& json, const ScenarioResult& result) {
   json["token_slices"] = Json::array();
   for (const TokenSlice& slice : plan.slices) json["token_slices"].push_back(slice.length);
   json["parts"] = Json::array();
-  for (const BatchPart& part : plan.parts) {
+  for (const SizedBatch& batch : plan.sized_batches) {
     Json lengths = Json::array();
-    for (const TokenSlice& slice : part.slices) lengths.push_back(slice.length);
-    json["parts"].push_back({{"samples", part.samples}, {"token_slices", lengths}});
+    for (const TokenSlice& slice : batch.slices) lengths.push_back(slice.length);
+    json["parts"].push_back({{"samples", batch.samples}, {"token_slices", lengths}});
   }
 }
 

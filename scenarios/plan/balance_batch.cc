@@ -39,8 +39,8 @@ bool balances_slices(const JsonValue& document) {
 }
 
 /// Builds the model for each number of samples that a part of the step may have.
-std::vector<BatchPart> part_sizes(const JsonValue& document, int batch) {
-  std::vector<BatchPart> sizes;
+std::vector<SizedBatch> part_sizes(const JsonValue& document, int batch) {
+  std::vector<SizedBatch> sizes;
   for (int samples = 1; samples <= batch; ++samples) {
     if (samples > kLargestPart && samples != batch) continue;
     Diagnostics diagnostics;
@@ -52,13 +52,13 @@ std::vector<BatchPart> part_sizes(const JsonValue& document, int batch) {
 }
 
 /// Divides the step into parts of several sizes, if that is faster.
-void mix_sizes(const std::vector<BatchPart>& sizes, int batch, Plan& plan) {
-  PartsPlan mixed = plan_parts(plan, sizes, batch);
+void mix_sizes(const std::vector<SizedBatch>& sizes, int batch, Plan& plan) {
+  BatchMix mixed = mix_batches(plan, sizes, batch);
   const double better = planned_span(plan).value() * (1 - 1e-9);  // than by rounding alone
-  if (mixed.parts.empty() || mixed.span.value() >= better) return;
-  const int micro_batches = static_cast<int>(mixed.parts.size());
+  if (mixed.batches.empty() || mixed.span.value() >= better) return;
+  const int micro_batches = static_cast<int>(mixed.batches.size());
   plan = with_micro_batches(std::move(plan), micro_batches);
-  plan.parts = std::move(mixed.parts);
+  plan.sized_batches = std::move(mixed.batches);
   plan.slices.clear();
 }
 

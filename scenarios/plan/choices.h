@@ -36,13 +36,14 @@ std::vector<TokenSlice> cut_sequences(const Plan& plan, const SliceRule& rule);
 /// REQUIRES: micro-batches of one size.
 Seconds planned_span(const Plan& plan);
 
-struct PartsPlan {
-  std::vector<BatchPart> parts;  // empty: those of least span are all of one size
+struct BatchMix {
+  std::vector<SizedBatch> batches;  // empty: those of least span are all of one size
   Seconds span;
 };
-/// Returns the parts, of the given sizes and each with slices of its own, that `samples` take least
-/// time in. Searched in 32nds of a sequence; slices of the sizes found are then searched in 128ths.
-PartsPlan plan_parts(const Plan& plan, std::vector<BatchPart> sizes, int samples);
+/// Returns the micro-batches, of the given sizes and each with slices of its own, that `samples`
+/// take least time in. Searched in 32nds of a sequence; slices of the sizes found are then searched
+/// in 128ths.
+BatchMix mix_batches(const Plan& plan, std::vector<SizedBatch> sizes, int samples);
 
 /// Returns a schedule that can be made: the hand-made one that nothing beats, or an order of its
 /// own. REQUIRES: that of `laid_out` is to be found.

@@ -91,8 +91,8 @@ void add_message_gathers(const Plan& plan, const PriceInputs& prices,
 int backwards_of_update(const Plan& plan, const StageRole& role) {
   std::size_t pieces = static_cast<std::size_t>(plan.schedule.update_every) *
                        std::max<std::size_t>(1, plan.slices.size());
-  if (!plan.parts.empty()) pieces = 0;
-  for (const BatchPart& part : plan.parts) pieces += part.slices.size();
+  if (!plan.sized_batches.empty()) pieces = 0;
+  for (const SizedBatch& batch : plan.sized_batches) pieces += batch.slices.size();
   const auto makes_gradients = [](const Traversal& traversal) { return traversal.weights; };
   const auto traversals =
       std::count_if(role.traversals.begin(), role.traversals.end(), makes_gradients);
@@ -251,10 +251,10 @@ LowerInputs lower_inputs(const Plan& plan) {
     }
   };
   const auto append_slices = [&](const PriceInputs& prices) {
-    for (const BatchPart& part : plan.parts) {
-      for (const TokenSlice& slice : part.slices) append_costs(part.graph->slice(slice), prices);
+    for (const SizedBatch& batch : plan.sized_batches) {
+      for (const TokenSlice& slice : batch.slices) append_costs(batch.graph->slice(slice), prices);
     }
-    const bool whole = plan.parts.empty() && plan.slices.empty();
+    const bool whole = plan.sized_batches.empty() && plan.slices.empty();
     if (whole) append_costs(question.graph, prices);
     for (const TokenSlice& slice : plan.slices) append_costs(question.graph.slice(slice), prices);
   };
@@ -273,12 +273,13 @@ LowerInputs lower_inputs(const Plan& plan) {
 Schedule schedule_of(const Plan& plan, LowerInputs& inputs, int steps) {
   // Readouts travel once in a period of whole steps, so the written order must span one.
   const int period = plan.question.strategy.readout_every * plan.micro_batches;
-  std::vector<int> parts;
+  std::vector<int> slice_counts;
   int slices = std::max(1, static_cast<int>(plan.slices.size()));
   int turns = plan.micro_batches;  // through the slices, in a step
-  for (const BatchPart& part : plan.parts) parts.push_back(static_cast<int>(part.slices.size()));
-  if (!parts.empty()) {
-    slices = std::accumulate(parts.begin(), parts.end(), 0);
+  for (const SizedBatch& batch : plan.sized_batches)
+    slice_counts.push_back(static_cast<int>(batch.slices.size()));
+  if (!slice_counts.empty()) {
+    slices = std::accumulate(slice_counts.begin(), slice_counts.end(), 0);
     turns = inputs.policy.update_every = 1;
   }
   inputs.policy.update_every *= slices;
@@ -286,7 +287,7 @@ Schedule schedule_of(const Plan& plan, LowerInputs& inputs, int steps) {
                         .copies = plan.copies,
                         .slices = slices,
                         .micro_batches = turns * slices,
-                        .parts = std::move(parts),
+                        .slice_counts = std::move(slice_counts),
                         .steps = steps,
                         .rank_of_stage = plan.rank_of_stage,
                         .roles = inputs.roles,

@@ -32,8 +32,8 @@ std::optional<double> samples_per_step(const Plan& plan) {
   const std::optional<double>& each = plan.question.graph.samples_per_micro_batch;
   if (!each) return std::nullopt;
   double samples = *each * static_cast<double>(plan.micro_batches);
-  if (!plan.parts.empty()) samples = 0;  // it is theirs
-  for (const BatchPart& part : plan.parts) samples += part.samples;
+  if (!plan.sized_batches.empty()) samples = 0;  // it is theirs
+  for (const SizedBatch& batch : plan.sized_batches) samples += batch.samples;
   return samples * static_cast<double>(plan.question.mesh.degree(Dimension::Data));
 }
 
@@ -210,7 +210,7 @@ Measurement measure_steady(const Plan& plan, const LowerInputs& inputs, Keep kee
 
 Seconds micro_batch_time(const Plan& plan, Seconds step_time) {
   const double micro_batches = plan.micro_batches;
-  if (plan.schedule.order || !plan.parts.empty()) return step_time / micro_batches;
+  if (plan.schedule.order || !plan.sized_batches.empty()) return step_time / micro_batches;
   Plan longer = plan;
   longer.micro_batches *= 2;
   longer.schedule.update_every *= 2;

@@ -15,7 +15,7 @@
 namespace interlock {
 
 /// A micro-batch of a step whose micro-batches differ in size.
-struct BatchPart {
+struct SizedBatch {
   int samples = 1;
   std::shared_ptr<const ModelGraph> graph;  // of that number of samples
   std::vector<TokenSlice> slices;           // in order
@@ -29,8 +29,9 @@ struct Plan {
   SchedulePolicy schedule;
   int micro_batches = 1;           // M
   std::vector<TokenSlice> slices;  // of each micro-batch, in order; empty: it is whole
-  std::vector<BatchPart> parts;    // the micro-batches, where they differ in size; else empty
-  Unfolded unfolded = kFolded;     // dimensions of which every coordinate is simulated
+  std::vector<SizedBatch>
+      sized_batches;            // the micro-batches, where they differ in size; else empty
+  Unfolded unfolded = kFolded;  // dimensions of which every coordinate is simulated
 };
 
 /// A question that is cut, placed and sliced. The order behind "auto" is still open, and devices

@@ -95,22 +95,22 @@ std::vector<TokenSlice> in_grains(const std::vector<int>& lengths, const Grain& 
   return slices;
 }
 
-Division divide(const Plan& plan, const std::vector<BatchPart>& sizes, int samples,
+Division divide(const Plan& plan, const std::vector<SizedBatch>& sizes, int samples,
                 const Grain& grain) {
   StepInputs inputs{.units = grain.units(), .stages = plan.question.ranks, .samples = samples};
-  for (const BatchPart& size : sizes) {
+  for (const SizedBatch& size : sizes) {
     inputs.sizes.push_back({size.samples, slice_time(plan, *size.graph, grain)});
   }
-  return balanced_parts(inputs);
+  return balanced_batches(inputs);
 }
 
 /// Returns those of `sizes` that `division` uses.
-std::vector<BatchPart> used_sizes(const std::vector<BatchPart>& sizes, const Division& division) {
-  std::vector<BatchPart> used;
-  for (const BatchPart& size : sizes) {
-    const auto& parts = division.parts;
-    const auto is_size = [&](const SlicedPart& part) { return part.samples == size.samples; };
-    if (std::any_of(parts.begin(), parts.end(), is_size)) used.push_back(size);
+std::vector<SizedBatch> used_sizes(const std::vector<SizedBatch>& sizes, const Division& division) {
+  std::vector<SizedBatch> used;
+  for (const SizedBatch& size : sizes) {
+    const auto& batches = division.batches;
+    const auto is_size = [&](const SlicedBatch& batch) { return batch.samples == size.samples; };
+    if (std::any_of(batches.begin(), batches.end(), is_size)) used.push_back(size);
   }
   return used;
 }
@@ -143,18 +143,18 @@ Seconds planned_span(const Plan& plan) {
   return span_of(slice_inputs(plan, {plan.slices.front().of, 1}), lengths);
 }
 
-PartsPlan plan_parts(const Plan& plan, std::vector<BatchPart> sizes, int samples) {
+BatchMix mix_batches(const Plan& plan, std::vector<SizedBatch> sizes, int samples) {
   const int tokens = tokens_of(plan.question.graph);
   sizes = used_sizes(sizes, divide(plan, sizes, samples, Grain::of(tokens, kCoarseUnits)));
   if (sizes.size() < 2) return {};
   const Grain grain = Grain::of(tokens, kUnits);
   const Division division = divide(plan, sizes, samples, grain);
   if (used_sizes(sizes, division).size() < 2) return {};
-  PartsPlan found{.span = division.span};
-  for (const SlicedPart& part : division.parts) {
+  BatchMix found{.span = division.span};
+  for (const SlicedBatch& batch : division.batches) {
     const auto size = std::find_if(sizes.begin(), sizes.end(),
-                                   [&](const BatchPart& s) { return s.samples == part.samples; });
-    found.parts.push_back({part.samples, size->graph, in_grains(part.lengths, grain)});
+                                   [&](const SizedBatch& s) { return s.samples == batch.samples; });
+    found.batches.push_back({batch.samples, size->graph, in_grains(batch.lengths, grain)});
   }
   return found;
 }

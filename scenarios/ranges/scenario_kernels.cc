@@ -33,9 +33,9 @@ void visit_kernels(const Plan& plan, const Visit& visit_one) {
   };
   visit_graph(question.graph, visit);
   for (const TokenSlice& slice : plan.slices) visit_graph(question.graph.slice(slice), visit);
-  for (const BatchPart& part : plan.parts) {
-    visit_graph(*part.graph, visit);
-    for (const TokenSlice& slice : part.slices) visit_graph(part.graph->slice(slice), visit);
+  for (const SizedBatch& batch : plan.sized_batches) {
+    visit_graph(*batch.graph, visit);
+    for (const TokenSlice& slice : batch.slices) visit_graph(batch.graph->slice(slice), visit);
   }
   for (const RankLayout& layout : question.rank_layouts) visit_graph(*layout.graph, visit);
 }

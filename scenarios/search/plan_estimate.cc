@@ -93,7 +93,7 @@ PlanEstimate stretched(const Plan& plan, PlanEstimate estimate, double ratio) {
 Plan shortened(const Plan& plan, std::int64_t tasks_in_step) {
   const ScheduleEntry& entry = *plan.schedule.kind;
   const int micro_batches = plan.micro_batches;
-  const bool fits = plan.parts.empty() && plan.slices.empty() &&
+  const bool fits = plan.sized_batches.empty() && plan.slices.empty() &&
                     plan.schedule.update_every == micro_batches && entry.period != nullptr;
   if (!fits || tasks_in_step <= kTasksOfSimulation) return plan;
   const int stages = plan.question.stages;

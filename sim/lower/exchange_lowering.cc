@@ -278,11 +278,11 @@ void ExchangeLowering::answer(const Op& op, const Exchange& exchange, const Exch
   }
 }
 
-void ExchangeLowering::begin_copy(const Op& op, const Exchange& copy) {
+void ExchangeLowering::begin_host_copy(const Op& op, const Exchange& copy) {
   put(Opcode::Record, op, part_of(op, Purpose::Copy, copy), 0);
 }
 
-void ExchangeLowering::end_copy(const Op& op, const Exchange& copy) {
+void ExchangeLowering::end_host_copy(const Op& op, const Exchange& copy) {
   put(Opcode::Wait, op, part_of(op, Purpose::Copy, copy), 0);
 }
 

@@ -55,8 +55,8 @@ class ExchangeLowering {
   void answer(const Op& op, const Exchange& exchange, const Exchange& answer, int window);
   /// Between the device and its host, for the micro-batch of `op`: stash, which the memory that it
   /// leaves gives back when the copy is done.
-  void begin_copy(const Op& op, const Exchange& copy);
-  void end_copy(const Op& op, const Exchange& copy);
+  void begin_host_copy(const Op& op, const Exchange& copy);
+  void end_host_copy(const Op& op, const Exchange& copy);
   /// Returns whether a device holds what a stage sends in buffers apart from the gradients that it
   /// keeps. There are two of them: one is filled while the other is reduced.
   bool is_buffered(int stage, const Exchange& sent) const {

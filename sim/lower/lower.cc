@@ -197,7 +197,7 @@ Program lower_all(const LowerInputs& inputs, const Brevity& brevity) {
   program.copies = schedule.copies;
   program.replicas = schedule.replicas;
   program.slices = schedule.slices;
-  program.parts = schedule.parts;
+  program.slice_counts = schedule.slice_counts;
   program.version_lag = schedule.version_lag;
   program.ahead = schedule.ahead;
   program.micro_batches = schedule.micro_batches;

@@ -332,7 +332,7 @@ namespace {
 
 constexpr int kMostTurns = 64;  // of the copies of an update
 
-Exchange stash_copy(const StageCost& stage, MeshAxis way) {
+Exchange host_copy(const StageCost& stage, MeshAxis way) {
   return {.kind = CollectiveKind::HostCopy, .axis = way, .bytes = stage.host_stash};
 }
 
@@ -364,7 +364,7 @@ void OpLowering::send_stash(const Op& op) {
   if (stage.host_stash <= Bytes(0)) return;
   stays_ = stays(op);
   if (stays_) return;
-  exchanges_.begin_copy(op, stash_copy(stage, MeshAxis::ToHost));
+  exchanges_.begin_host_copy(op, host_copy(stage, MeshAxis::ToHost));
   writer_.allocate(op, MemoryClass::HostStash, stage.host_stash);
 }
 
@@ -385,15 +385,15 @@ void OpLowering::fetch_ahead(const Op& first, const Op& last) {
 
 void OpLowering::fetch(const Op& op) {
   const StageCost& stage = costs_.of_stage(op);
-  exchanges_.end_copy(op, stash_copy(stage, MeshAxis::ToHost));
+  exchanges_.end_host_copy(op, host_copy(stage, MeshAxis::ToHost));
   writer_.allocate(op, MemoryClass::Stash, stage.host_stash);
-  exchanges_.begin_copy(op, stash_copy(stage, MeshAxis::FromHost));
+  exchanges_.begin_host_copy(op, host_copy(stage, MeshAxis::FromHost));
 }
 
 void OpLowering::wait_for_stash(const Op& op) {
   if (!reads_stash_first(op) || std::exchange(stays_, false)) return;
   if (!std::exchange(fetched_, false)) fetch(op);
-  exchanges_.end_copy(op, stash_copy(costs_.of_stage(op), MeshAxis::FromHost));
+  exchanges_.end_host_copy(op, host_copy(costs_.of_stage(op), MeshAxis::FromHost));
 }
 
 /// Module by module: gradients to the host, or weights from it.

@@ -5,7 +5,8 @@
 // of slices: S(i) = min over k of S(i - k) + t(k, i - k). The path found also is the best for every
 // lower bound down to its own longest slice, so that slice is the next bound to try. What this
 // finds are all slicings that no other one betters in both the sum and the longest slice. For a
-// step of several sizes, a knapsack chooses parts that add up to the batch, for each longest slice.
+// step of several sizes, a knapsack chooses micro-batches that add up to the batch, for each
+// longest slice.
 #include "sim/plan/token_slices.h"
 
 #include <algorithm>
@@ -74,13 +75,13 @@ std::vector<Path> best_paths(const Prices& prices) {
   return paths;
 }
 
-/// The sizes of parts that add up to a batch.
+/// The sizes of micro-batches that add up to a batch.
 struct Knapsack {
   double sum = kInfinity;
   std::vector<int> sizes;  // as indices
 };
 
-/// `sums`: what a part of each size takes.
+/// `sums`: what a micro-batch of each size takes.
 Knapsack fill(const StepInputs& inputs, const std::vector<double>& sums) {
   std::vector<double> least(inputs.samples + 1, kInfinity);
   std::vector<int> last(inputs.samples + 1, -1);
@@ -131,11 +132,11 @@ Slicing balanced_slices(const SliceInputs& inputs) {
   return best;
 }
 
-Division balanced_parts(const StepInputs& inputs) {
+Division balanced_batches(const StepInputs& inputs) {
   CHECK(inputs.units >= 1 && inputs.stages >= 1 && inputs.samples >= 1, "something to cut");
   std::vector<std::vector<Path>> paths;  // (sizes, ascending longest slice)
   std::vector<double> bounds;
-  for (const PartSize& size : inputs.sizes) {
+  for (const BatchSize& size : inputs.sizes) {
     paths.push_back(best_paths(Prices(inputs.units, size.time)));
     for (const Path& path : paths.back()) bounds.push_back(path.longest);
   }
@@ -154,12 +155,13 @@ Division balanced_parts(const StepInputs& inputs) {
     if (!(span < best.span)) continue;
     best = {.span = span};
     for (const int i : found.sizes) {
-      best.parts.push_back({inputs.sizes[i].samples, paths[i][within[i] - 1].lengths});
+      best.batches.push_back({inputs.sizes[i].samples, paths[i][within[i] - 1].lengths});
     }
   }
-  CHECK(!best.parts.empty(), "parts that add up to the batch");
-  std::stable_sort(best.parts.begin(), best.parts.end(),
-                   [](const SlicedPart& a, const SlicedPart& b) { return a.samples > b.samples; });
+  CHECK(!best.batches.empty(), "micro-batches that add up to the batch");
+  std::stable_sort(
+      best.batches.begin(), best.batches.end(),
+      [](const SlicedBatch& a, const SlicedBatch& b) { return a.samples > b.samples; });
   return best;
 }
 

@@ -40,8 +40,8 @@ struct Slicing {
 /// Time: units^2 prices, and at most as many passes of units^2 steps.
 Slicing balanced_slices(const SliceInputs& inputs);
 
-/// A size that a part of a step may have, and how long slices of such a part take.
-struct PartSize {
+/// A size that a micro-batch may have, and how long slices of such a one take.
+struct BatchSize {
   int samples = 1;
   SliceTime time;
 };
@@ -49,25 +49,26 @@ struct PartSize {
 struct StepInputs {
   int units = 1;  // of a sequence
   int stages = 1;
-  int samples = 1;  // of a step, divided into parts of the `sizes`
-  std::vector<PartSize> sizes;
+  int samples = 1;  // of a step, divided into micro-batches of the `sizes`
+  std::vector<BatchSize> sizes;
 };
 
-struct SlicedPart {
+struct SlicedBatch {
   int samples = 1;
   std::vector<int> lengths;
 };
 
-/// The parts of a step, larger ones first, and sum t_i + (K - 1) max t_i over all their slices.
+/// The micro-batches of a step, larger ones first, and sum t_i + (K - 1) max t_i over all their
+/// slices.
 struct Division {
-  std::vector<SlicedPart> parts;
+  std::vector<SlicedBatch> batches;
   Seconds span;
 };
 
-/// Returns the division of least span, of all divisions into parts and all slicings of each. Parts
-/// of one size are cut alike. REQUIRES: some division adds up. Time: balanced_slices for each size,
-/// and for each bound samples * sizes steps.
-Division balanced_parts(const StepInputs& inputs);
+/// Returns the division of least span, of all divisions into micro-batches and all slicings of
+/// each. Those of one size are cut alike. REQUIRES: some division adds up. Time: balanced_slices
+/// for each size, and for each bound samples * sizes steps.
+Division balanced_batches(const StepInputs& inputs);
 
 /// `slices` lengths as equal as whole units allow, longer ones first.
 std::vector<int> equal_slices(int units, int slices);

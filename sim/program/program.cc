@@ -19,9 +19,9 @@ const char* name_of(MemoryClass memory_class) {
 SliceNumber slice_number(const Program& program, int micro_batch) {
   const int turn = micro_batch / program.slices;  // of a micro-batch, or of a step of several sizes
   SliceNumber number{turn, micro_batch % program.slices};
-  if (program.parts.empty()) return number;
+  if (program.slice_counts.empty()) return number;
   number.micro_batch *= whole_micro_batches(program);
-  for (const int slices : program.parts) {
+  for (const int slices : program.slice_counts) {
     if (number.slice < slices) break;
     number.slice -= slices;
     ++number.micro_batch;
@@ -30,8 +30,8 @@ SliceNumber slice_number(const Program& program, int micro_batch) {
 }
 
 int whole_micro_batches(const Program& program) {
-  if (program.parts.empty()) return program.micro_batches / program.slices;
-  return static_cast<int>(program.parts.size());
+  if (program.slice_counts.empty()) return program.micro_batches / program.slices;
+  return static_cast<int>(program.slice_counts.size());
 }
 
 std::int64_t turns_of(const Program& program, const Stream& stream, int index) {

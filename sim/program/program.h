@@ -91,8 +91,8 @@ struct Program {
   int copies = 1;    // of one replica
   int replicas = 1;  // that are simulated one by one
   int slices = 1;
-  std::vector<int> parts;  // slices of each micro-batch, where they differ, see Schedule
-  int micro_batches = 1;   // of one step
+  std::vector<int> slice_counts;  // slices of each micro-batch, where they differ, see Schedule
+  int micro_batches = 1;          // of one step
   int steps = 1;
   int update_every = 1;         // micro-batches that one update of a stage uses
   int pattern = 1;              // micro-batches after which the order of work repeats

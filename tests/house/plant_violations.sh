@@ -169,6 +169,9 @@ accepted reports/page/a.cc "$(include '"reports/charts/paper_figures.h"')"
 refused sim/engines/a.cc "$(comment 'class Machine;')" "a machine is hardware"
 refused sim/engines/a.cc "$(comment 'struct Engine {};')" "an engine runs a program"
 accepted sim/engines/a.cc "$(comment 'struct EngineState {};')"
+refused sim/lower/a.cc "$(comment 'void begin_copy();')" "a copy is one of several models"
+refused sim/plan/a.h "$(comment 'struct BatchPart {};')" "a part is of a layer"
+accepted sim/lower/a.cc "$(comment 'void begin_host_copy(int copy, int part);')"
 
 echo "$passed passed, $failed failed"
 ((failed == 0))

@@ -91,8 +91,8 @@ TEST_CASE("token slices are listed, and micro-batches stay the user's") {
 TEST_CASE("micro-batches that differ in size are listed with their slices") {
   ScenarioResult result = two_devices();
   CHECK(Json::parse(result_json(result))["parts"] == Json::array());
-  result.plan.parts = {{.samples = 4, .slices = {{600, 0, 1000}, {400, 600, 1000}}},
-                       {.samples = 1, .slices = {{1000, 0, 1000}}}};
+  result.plan.sized_batches = {{.samples = 4, .slices = {{600, 0, 1000}, {400, 600, 1000}}},
+                               {.samples = 1, .slices = {{1000, 0, 1000}}}};
   const Json json = Json::parse(result_json(result));
   CHECK(json["token_slices"] == Json::array());
   CHECK(json["parts"] == Json::parse(R"([{"samples": 4, "token_slices": [600, 400]},

@@ -99,7 +99,7 @@ TEST_CASE("token slices are numbered within their micro-batch") {
 TEST_CASE("slices of micro-batches that differ in size are numbered within their own") {
   auto mixed = pipeline_run({.devices = 2, .micro_batches = 6, .steps = 1});
   mixed.measurement.program.slices = 6;
-  mixed.measurement.program.parts = {1, 1, 1, 3};
+  mixed.measurement.program.slice_counts = {1, 1, 1, 3};
   const std::string words = texts(read_markup(svg_timeline(mixed)));
   for (const char* label : {"F0.0\n", "F1.0\n", "F2.0\n", "F3.0\n", "F3.1\n", "B3.2\n"}) {
     CHECK(words.find(label) != std::string::npos);

@@ -228,7 +228,7 @@ std::string why_not_trainable(const Job& job) {
     return "several copies of the model cannot be trained; expected one, without \"data\" and "
            "two-way schedules";
   }
-  if (program.slices > 1 || !program.parts.empty()) {
+  if (program.slices > 1 || !program.slice_counts.empty()) {
     return "slices of sequences cannot be trained; expected a schedule of whole micro-batches";
   }
   if (!program.collectives.empty()) {

@@ -32,7 +32,7 @@ std::optional<ShorterSteps> shorter_steps(const LaidOut& laid_out) {
   const Question& scenario = plan.question;
   const ScheduleEntry& entry = *plan.schedule.kind;
   const int all = plan.micro_batches;
-  const bool loop = entry.period != nullptr && !plan.schedule.order && plan.parts.empty() &&
+  const bool loop = entry.period != nullptr && !plan.schedule.order && plan.sized_batches.empty() &&
                     !scenario.variation && !scenario.run && !scenario.swarm &&
                     plan.schedule.update_every == all;
   if (!loop) return std::nullopt;

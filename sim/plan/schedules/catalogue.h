@@ -74,8 +74,9 @@ struct ScheduleInputs {
   int stages = 1;  // of all copies
   int copies = 1;
   int slices = 1;
-  int micro_batches = 1;   // M, slices counted singly
-  std::vector<int> parts;  // slices of each micro-batch of a step that has several sizes of them
+  int micro_batches = 1;  // M, slices counted singly
+  std::vector<int>
+      slice_counts;  // slices of each micro-batch of a step that has several sizes of them
   int steps = 1;
   std::vector<int> rank_of_stage;  // (stages)
   std::vector<StageRole> roles;    // (stages)

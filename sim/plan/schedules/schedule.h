@@ -56,14 +56,14 @@ struct Sequence {
 /// Stages are counted over all copies of the model: copy c of a model of S stages has stages
 /// [c * S, (c + 1) * S), and a micro-batch goes through one copy. With token slices a micro-batch
 /// of this schedule is one slice: number b is slice b % slices of its sequence. Where the
-/// micro-batches of a step differ in size (`parts`), slices are those of the whole step.
+/// micro-batches of a step differ in size (`slice_counts`), slices are those of the whole step.
 struct Schedule {
   int stages = 1;
-  int copies = 1;          // of one replica; divides stages
-  int replicas = 1;        // divides stages and ranks
-  int slices = 1;          // divides micro_batches
-  int micro_batches = 1;   // M, of one step
-  std::vector<int> parts;  // slices of each micro-batch, where they differ
+  int copies = 1;                 // of one replica; divides stages
+  int replicas = 1;               // divides stages and ranks
+  int slices = 1;                 // divides micro_batches
+  int micro_batches = 1;          // M, of one step
+  std::vector<int> slice_counts;  // slices of each micro-batch, where they differ
   int steps = 1;
   int pattern = 1;      // micro-batches after which the order of work repeats
   int version_lag = 0;  // updates that weights are behind, whatever the order

@@ -19,13 +19,14 @@ namespace {
 
 Sequence seq1f1b_sequence(const ScheduleInputs& inputs, int stage) {
   const int round = inputs.slices, total = inputs.micro_batches;
-  const std::vector<int> parts = inputs.parts.empty() ? std::vector{round} : inputs.parts;
+  const std::vector<int> counts =
+      inputs.slice_counts.empty() ? std::vector{round} : inputs.slice_counts;
   std::vector<int> reversed;  // (slices of a round)
-  for (const int part : parts) {
+  for (const int count : counts) {
     const int begin = static_cast<int>(reversed.size());
-    for (int slice = part - 1; slice >= 0; --slice) reversed.push_back(begin + slice);
+    for (int slice = count - 1; slice >= 0; --slice) reversed.push_back(begin + slice);
   }
-  const int most = *std::max_element(parts.begin(), parts.end());
+  const int most = *std::max_element(counts.begin(), counts.end());
   const int ahead = std::min(inputs.stages - 2 - stage + most, total);
   // Slices of a round cost differently, so what repeats is whole rounds.
   std::vector<Op> body;

@@ -32,7 +32,7 @@ Schedule empty_schedule(const ScheduleInputs& inputs) {
                     .copies = inputs.copies,
                     .slices = inputs.slices,
                     .micro_batches = inputs.micro_batches,
-                    .parts = inputs.parts,
+                    .slice_counts = inputs.slice_counts,
                     .steps = inputs.steps,
                     .pattern = inputs.micro_batches,
                     .rank_of_stage = inputs.rank_of_stage};

@@ -18,11 +18,12 @@ Sequence terapipe_sequence(const ScheduleInputs& inputs, int stage) {
   const int slices = inputs.slices, total = inputs.micro_batches;
   Run forwards{.repeats = total / slices, .stride = slices};
   Run backwards = forwards;
-  const std::vector<int> parts = inputs.parts.empty() ? std::vector{slices} : inputs.parts;
+  const std::vector<int> counts =
+      inputs.slice_counts.empty() ? std::vector{slices} : inputs.slice_counts;
   int end = 0;
-  for (const int part : parts) {
+  for (const int count : counts) {
     const int begin = end;
-    end += part;
+    end += count;
     for (int slice = begin; slice < end; ++slice) {
       forwards.ops.push_back({OpKind::F, stage, slice, stage});
       append_backward(backwards.ops, inputs, stage, begin + end - 1 - slice);

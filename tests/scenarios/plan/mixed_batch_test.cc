@@ -30,7 +30,7 @@ Metrics run(const Overrides& overrides) { return run(planned(overrides)); }
 /// and values.
 double followed_tokens(const Plan& plan) {
   double tokens = 0;
-  for (const BatchPart& part : plan.parts) {
+  for (const SizedBatch& part : plan.sized_batches) {
     for (const TokenSlice& slice : part.slices) {
       const bool last = slice.context + slice.length == slice.of;
       tokens += last ? 0 : static_cast<double>(part.samples) * slice.length;
@@ -43,7 +43,7 @@ double followed_tokens(const Plan& plan) {
 /// before them, the square of the whole has c l twice.
 double scores_left_out(const Plan& plan) {
   double pairs = 0;
-  for (const BatchPart& part : plan.parts) {
+  for (const SizedBatch& part : plan.sized_batches) {
     for (const TokenSlice& slice : part.slices) {
       pairs += static_cast<double>(part.samples) * slice.length * slice.context;
     }
@@ -59,9 +59,9 @@ TEST_CASE("a batch that no good size divides is mixed, and faster than in any on
     const Overrides sizes = {"training.global_batch_size=" + batch.samples,
                              "model.sequence_length=" + batch.tokens};
     const Plan mixed = planned(sizes);
-    REQUIRE(mixed.parts.size() > 1);
-    CHECK(mixed.parts.front().samples > mixed.parts.back().samples);
-    CHECK(mixed.micro_batches == static_cast<int>(mixed.parts.size()));
+    REQUIRE(mixed.sized_batches.size() > 1);
+    CHECK(mixed.sized_batches.front().samples > mixed.sized_batches.back().samples);
+    CHECK(mixed.micro_batches == static_cast<int>(mixed.sized_batches.size()));
     double least = 1e9;
     for (const std::string& size : {std::string("1"), batch.samples}) {  // primes
       for (const char* slices : {"\"balanced\"", "1", "2", "3", "4", "6", "8"}) {
@@ -82,7 +82,7 @@ TEST_CASE("a batch that one size suits best stays whole multiples of it") {
   for (const int batch : {2, 3, 4, 5, 7, 12}) {
     const std::string samples = "training.global_batch_size=" + std::to_string(batch);
     const Plan chosen = planned({samples});
-    if (!chosen.parts.empty()) continue;
+    if (!chosen.sized_batches.empty()) continue;
     INFO(batch << " samples in " << chosen.micro_batches << " micro-batches");
     CHECK(batch % chosen.micro_batches == 0);
     const std::string size = std::to_string(batch / chosen.micro_batches);
@@ -91,15 +91,15 @@ TEST_CASE("a batch that one size suits best stays whole multiples of it") {
     CHECK(run(chosen).step_time == run(written).step_time);
   }
   // Nor are one sample, or slices that are written.
-  CHECK(planned({"training.global_batch_size=1"}).parts.empty());
-  CHECK(planned({R"(training.schedule={"kind": "terapipe", "slices": 1})"}).parts.empty());
+  CHECK(planned({"training.global_batch_size=1"}).sized_batches.empty());
+  CHECK(planned({R"(training.schedule={"kind": "terapipe", "slices": 1})"}).sized_batches.empty());
 }
 
 TEST_CASE("a mixed step has the samples, flops, messages and stash of the batch") {
   for (const char* recompute : {"none", "full"}) {
     const std::string kept = std::string("training.recompute=") + recompute;
     const Plan plan = planned({kept});
-    REQUIRE(!plan.parts.empty());
+    REQUIRE(!plan.sized_batches.empty());
     const Metrics mixed = run(plan);
     const Overrides plain = {kept, "training.schedule=gpipe", "training.micro_batch_size=1"};
     const Metrics whole = run(plain);
@@ -113,7 +113,7 @@ TEST_CASE("a mixed step has the samples, flops, messages and stash of the batch"
     const double possible = whole.step_time.value() * 125e12 * 4;  // flops of four V100
     CHECK((*whole.hfu - *mixed.hfu * steps) * possible ==
           doctest::Approx(left_out * 2 * 2 * 64 * 8 * 8 * passes));
-    const auto parts = static_cast<std::int64_t>(plan.parts.size());
+    const auto parts = static_cast<std::int64_t>(plan.sized_batches.size());
     CHECK(mixed.staleness == std::map<int, std::int64_t>{{0, 2 * parts}});
     for (std::size_t l = 0; l < whole.links.size(); ++l) {
       CHECK(mixed.links[l].bytes.value() == doctest::Approx(whole.links[l].bytes.value()));
@@ -130,7 +130,7 @@ TEST_CASE("a mixed step has the samples, flops, messages and stash of the batch"
 }
 
 TEST_CASE("sizes of a step differ in slices too, where that is best") {
-  const std::vector<BatchPart> parts = planned({"training.recompute=full"}).parts;
+  const std::vector<SizedBatch> parts = planned({"training.recompute=full"}).sized_batches;
   REQUIRE(parts.size() > 1);
   CHECK(parts.front().slices.size() > parts.back().slices.size());
 }
@@ -138,7 +138,7 @@ TEST_CASE("sizes of a step differ in slices too, where that is best") {
 TEST_CASE("every part of a mixed step covers its sequences") {
   const Plan plan = planned({});
   int samples = 0;
-  for (const BatchPart& part : plan.parts) {
+  for (const SizedBatch& part : plan.sized_batches) {
     samples += part.samples;
     CHECK(*part.graph->samples_per_micro_batch == part.samples);
     int tokens = 0;

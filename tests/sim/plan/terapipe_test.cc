@@ -32,7 +32,7 @@ Schedule schedule_of(const SlicedChain& chain, const TestChain& one) {
   return make_schedule({.stages = chain.stages(),
                         .slices = slices,
                         .micro_batches = chain.micro_batches * slices,
-                        .parts = chain.parts,
+                        .slice_counts = chain.parts,
                         .steps = chain.steps,
                         .rank_of_stage = one.rank_of_stage,
                         .roles = roles_of(one),

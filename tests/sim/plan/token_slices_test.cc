@@ -137,13 +137,13 @@ TEST_CASE("a divided batch is as fast as the best of every division, each part c
     }
     EveryDivision every{.ways = ways, .waits = stages - 1.0};
     every.go(samples, samples, 0, 0);
-    const Division found = balanced_parts(inputs);
+    const Division found = balanced_batches(inputs);
     INFO("seed " << seed << ": " << units << " units, K " << stages << ", B " << samples << ": of "
                  << every.count << " " << every.least << " s, found " << found.span.value());
     CHECK(found.span.value() == doctest::Approx(every.least).epsilon(1e-12));
     double sum = 0, longest = 0;
     int divided = 0;
-    for (const SlicedPart& part : found.parts) {
+    for (const SlicedBatch& part : found.batches) {
       divided += part.samples;
       int begin = 0;
       for (const int length : part.lengths) {
@@ -153,11 +153,11 @@ TEST_CASE("a divided batch is as fast as the best of every division, each part c
         begin += length;
       }
       CHECK(begin == units);
-      CHECK(part.samples <= found.parts.front().samples);
+      CHECK(part.samples <= found.batches.front().samples);
     }
     CHECK(divided == samples);
     CHECK(sum + (stages - 1) * longest == doctest::Approx(every.least).epsilon(1e-12));
-    if (found.parts.back().samples < found.parts.front().samples) ++mixed;
+    if (found.batches.back().samples < found.batches.front().samples) ++mixed;
   }
   CHECK(mixed >= 20);  // that the search is not only tried on steps of one size
 }
@@ -169,13 +169,13 @@ TEST_CASE("of one size only, a divided batch is that many sequences of balanced 
     const int parts = random.integer(1, 5);
     const Table table = random_table(random, units, true);
     const Slicing one = balanced_slices(inputs_of(table, stages, parts));
-    const Division all = balanced_parts({.units = units,
-                                         .stages = stages,
-                                         .samples = 3 * parts,
-                                         .sizes = {{3, inputs_of(table, stages, 1).time}}});
+    const Division all = balanced_batches({.units = units,
+                                           .stages = stages,
+                                           .samples = 3 * parts,
+                                           .sizes = {{3, inputs_of(table, stages, 1).time}}});
     INFO("seed " << seed);
     CHECK(all.span.value() == doctest::Approx(one.span.value()).epsilon(1e-12));
-    CHECK(static_cast<int>(all.parts.size()) == parts);
+    CHECK(static_cast<int>(all.batches.size()) == parts);
   }
 }
 
