@@ -41,7 +41,7 @@ class Descriptor {
     if (fd_ >= 0) ::close(fd_);
   }
   int get() const { return fd_; }
-  /// The error number of closing, 0 if it went well.
+  /// Returns the error number of closing, 0 if it went well.
   int close() {
     const int fd = fd_;
     fd_ = -1;

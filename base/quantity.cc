@@ -80,7 +80,7 @@ std::string three_digits(double value) {
   return digits;
 }
 
-/// The value in the largest unit in which it is still at least 1, as it is shown.
+/// Returns the value in the largest unit in which it is still at least 1, as it is shown.
 std::string on_ladder(double value, std::span<const Unit> units, std::string_view zero) {
   if (value == 0) return std::string(zero);
   const Unit* unit = &units.front();

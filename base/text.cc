@@ -15,7 +15,7 @@ unsigned byte_at(std::string_view text, std::size_t i) {
   return static_cast<unsigned char>(text[i]);
 }
 
-/// One character of `text`, escaped if a terminal should not see it.
+/// Returns one character of `text`, escaped if a terminal should not see it.
 std::string printable_character(std::string_view character) {
   const unsigned first = byte_at(character, 0);
   if (first == '\n') return "\\n";

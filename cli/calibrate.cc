@@ -31,7 +31,7 @@ struct GpuPlace {
               "partitions of it)");
 }
 
-/// The numbers in "cuda", "cuda:N" and "cuda:N/K".
+/// Returns the numbers in "cuda", "cuda:N" and "cuda:N/K".
 GpuPlace gpu_place(const std::string& device) {
   GpuPlace place;
   const char *at = device.data() + kGpu.size(), *end = device.data() + device.size();

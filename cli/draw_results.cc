@@ -101,7 +101,7 @@ std::vector<JsonValue> read_documents(const ReportOptions& options) {
   return documents;
 }
 
-/// The run behind `result`, simulated once more. Throws: Error if it is not the same run.
+/// Returns the run behind `result`, simulated once more. Throws: Error if it is not the same run.
 ScenarioResult simulated_again(const ReadResult& result) {
   const std::string who = result.file + ": " + result.name + ": ";
   if (!result.scenario) {

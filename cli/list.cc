@@ -47,7 +47,7 @@ std::vector<Row> model_rows() {
   return rows;
 }
 
-/// The precision that a device computes fastest in 16 bits, or else in fp32.
+/// Returns the precision that a device computes fastest in 16 bits, or else in fp32.
 Precision usual_precision(const Device& device) {
   for (const Precision precision : {Precision::Bf16, Precision::Fp16}) {
     if (supports(device, precision)) return precision;

@@ -71,7 +71,7 @@ void check_any_is_right(const SweepPlan& plan) {
   if (plan.size() <= kMost) throw Error("no scenario of the sweep is right; the first: " + first);
 }
 
-/// The ids that are still to be run.
+/// Returns the ids that are still to be run.
 std::vector<std::size_t> missing_ids(const std::vector<bool>& done, const Shard& shard) {
   std::vector<std::size_t> ids;
   for (std::size_t i = 0; i < done.size(); ++i) {

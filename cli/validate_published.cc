@@ -116,7 +116,7 @@ std::string name_of(const FittedParameter& parameter) {
   return parameter.entry + ": " + parameter.key;
 }
 
-/// The parameters that were asked for; all if none was named.
+/// Returns the parameters that were asked for; all if none was named.
 std::vector<FittedParameter> chosen(const FitOptions& options,
                                     const std::vector<MeasurementFile>& files) {
   std::vector<FittedParameter> parameters = fitted_parameters(files);

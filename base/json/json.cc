@@ -84,7 +84,7 @@ class TreeBuilder {
   bool key(std::string& name);
   bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& why);
 
-  /// The whole document, once the parse has ended. Throws: Error if any mistake was found.
+  /// Returns the whole document, once the parse has ended. Throws: Error if any mistake was found.
   JsonValue finish();
 
  private:

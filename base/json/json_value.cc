@@ -43,7 +43,7 @@ std::optional<std::size_t> index_of(std::string_view step, std::size_t size) {
   return index;
 }
 
-/// One step down from `parent`, which is at `path`; a member that is not there is made.
+/// Returns one step down from `parent`, which is at `path`; a member that is not there is made.
 JsonValue& step_into(JsonValue& parent, std::string_view step, const std::string& path,
                      const std::string& origin) {
   if (parent.kind == Kind::Object) {

@@ -10,8 +10,8 @@
 namespace interlock {
 namespace {
 
-/// The offset of the first byte from `at` that is neither blank nor in a comment. A comment that is
-/// not closed, or no comment at all, is where it stops.
+/// Returns the offset of the first byte from `at` that is neither blank nor in a comment. A comment
+/// that is not closed, or no comment at all, is where it stops.
 std::size_t skip_blank(std::string_view text, std::size_t at) {
   constexpr std::string_view kBlank = " \t\r\n";
   while (true) {
@@ -32,14 +32,15 @@ bool in_word(char c) {
          std::string_view("_.+-$").find(c) != std::string_view::npos;
 }
 
-/// The word, number or single character that `text` starts with.
+/// Returns the word, number or single character that `text` starts with.
 std::string_view first_token(std::string_view text) {
   const auto end = std::find_if_not(text.begin(), text.end(), in_word);
   const auto word = static_cast<std::size_t>(end - text.begin());
   return text.substr(0, word > 0 ? word : std::max<std::size_t>(1, utf8_length(text)));
 }
 
-/// The offset of the first byte of the string that cannot be in one, or of its closing quote.
+/// Returns the offset of the first byte of the string that cannot be in one, or of its closing
+/// quote.
 std::size_t end_of_string(std::string_view text) {
   for (std::size_t i = 1; i < text.size(); ++i) {
     if (text[i] == '\\') {
@@ -53,7 +54,7 @@ std::size_t end_of_string(std::string_view text) {
   return text.size();
 }
 
-/// Why the string that `text` starts with is none.
+/// Returns why the string that `text` starts with is none.
 std::string broken_string(std::string_view text) {
   const std::size_t end = end_of_string(text);
   if (end == text.size() || text[end] == '\n' || text[end] == '\r') {

@@ -54,7 +54,7 @@ class TemporaryFolder {
   std::string path_;
 };
 
-/// The exit status of a program; 127 if it cannot be started.
+/// Returns the exit status of a program; 127 if it cannot be started.
 int run(std::vector<std::string> words) {
   std::vector<char*> arguments;
   arguments.reserve(words.size() + 1);

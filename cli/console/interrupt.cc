@@ -24,7 +24,7 @@ void end_program(int) {
   ::_exit(kInterrupted);
 }
 
-/// A handler that ends the program with `line`, before which a line of progress gives way.
+/// Returns a handler that ends the program with `line`, before which a line of progress gives way.
 auto handler_saying(const std::string& line) {
   last_words = (::isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "") + line + "\n";
   who_speaks = ::getpid();

@@ -68,7 +68,7 @@ void add_command(CLI::App& app, const Command& command) {
   app.footer(command.footer);  // last, since subcommands inherit it
 }
 
-/// The innermost command that was named before anything that is wrong.
+/// Returns the innermost command that was named before anything that is wrong.
 const Command& named_command(const CLI::App& app, const Command& command) {
   const auto named = app.get_subcommands();
   if (named.empty()) return command;

@@ -43,7 +43,7 @@ std::string reply(const Option& option) {
   }
 }
 
-/// A line of `case` for each option that takes a value.
+/// Returns a line of `case` for each option that takes a value.
 std::string value_cases(const Command& node) {
   std::string text;
   for (const Option& option : node.options) {

@@ -54,7 +54,7 @@ std::string option_text(const Option& option) {
   return text + "\n";
 }
 
-/// How the command is typed.
+/// Returns how the command is typed.
 std::string usage(const Command& node) {
   std::string text = bold("interlock " + node.path);
   const bool options = std::any_of(node.options.begin(), node.options.end(),

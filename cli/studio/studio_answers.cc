@@ -141,7 +141,7 @@ JsonValue counts_json(const Question& question) {
   return counts;
 }
 
-/// The row of a result in the table of those that are compared: heads, and cells in words.
+/// Returns the row of a result in the table of those that are compared: heads, and cells in words.
 JsonValue row_json(const ScenarioResult& result) {
   const Grid grid = comparison_grid({result});
   JsonValue cells = json_list({});

@@ -77,7 +77,7 @@ CollectivePlan plan_with(CollectiveAlgorithm algorithm, const Task& task) {
   return {algorithm, merged(std::move(traffic.flows)), traffic.latency};
 }
 
-/// The cheapest; of equals, the first in the order of the enumeration.
+/// Returns the cheapest; of equals, the first in the order of the enumeration.
 CollectivePlan cheapest(const Task& task) {
   if (task.kind == CollectiveKind::AllToAll || task.kind == CollectiveKind::Shift) {
     return plan_with(CollectiveAlgorithm::Direct, task);

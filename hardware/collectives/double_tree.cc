@@ -18,7 +18,8 @@ struct Branch {
   int child = 0;
 };
 
-/// A tree over `places` in order, parents before their children; floor(log2 places) levels deep.
+/// Returns a tree over `places` in order, parents before their children; floor(log2 places) levels
+/// deep.
 std::vector<Branch> grow_tree(int places) {
   struct Span {
     int first;
@@ -99,7 +100,7 @@ struct TreeBuilder {
     return sum - least;
   }
 
-  /// The chain from the first member, in the node of a broadcast's root.
+  /// Returns the chain from the first member, in the node of a broadcast's root.
   Seconds chain_from_root(const std::vector<int>& node, Bytes bytes) const {
     Seconds sum;
     for (std::size_t local = 1; local < node.size(); ++local) {

@@ -75,7 +75,7 @@ std::vector<Slice> slices_of(const TensorPlacement& from, const TensorPlacement&
   return slices;
 }
 
-/// The jobs of a strategy: a slice, its copies for each receiver, or for each node.
+/// Returns the jobs of a strategy: a slice, its copies for each receiver, or for each node.
 std::vector<Slice> divided(const Cluster& cluster, std::vector<Slice> slices,
                            ReshardingStrategy strategy) {
   if (strategy == ReshardingStrategy::Broadcast) return slices;
@@ -107,7 +107,7 @@ void occupy_busiest(const Cluster& cluster, const std::vector<Flow>& flows, JobO
   }
 }
 
-/// A copy, or parts that the receivers, who share a node, then gather.
+/// Returns a copy, or parts that the receivers, who share a node, then gather.
 Way parts_way(const Cluster& cluster, int sender, const Slice& job) {
   Way way;
   const auto receivers = static_cast<double>(job.receivers.size());
@@ -127,7 +127,7 @@ Way parts_way(const Cluster& cluster, int sender, const Slice& job) {
   return way;
 }
 
-/// A chain through all receivers, those of the sender's own node first.
+/// Returns a chain through all receivers, those of the sender's own node first.
 Way chain_way(const Cluster& cluster, int sender, const Slice& job, int chunks) {
   std::vector<int> chain = {sender};
   chain.insert(chain.end(), job.receivers.begin(), job.receivers.end());

@@ -69,7 +69,7 @@ Seconds pass_on(const Cluster& cluster, const Grouping& grouping, std::size_t no
   return slowest;
 }
 
-/// One pass over all rings, `bytes` over each edge that all channels share.
+/// Returns one pass over all rings, `bytes` over each edge that all channels share.
 Traffic pass(const Cluster& cluster, const Grouping& grouping, Bytes bytes) {
   if (grouping.nodes.size() == 1) return ring_pass(cluster, grouping.nodes[0], bytes);
   Traffic traffic;

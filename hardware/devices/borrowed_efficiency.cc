@@ -11,7 +11,7 @@
 namespace interlock {
 namespace {
 
-/// The fastest rate in 16 bits, or else the fastest of all, over the memory bandwidth.
+/// Returns the fastest rate in 16 bits, or else the fastest of all, over the memory bandwidth.
 double flops_per_byte(const Device& device) {
   double half = 0, any = 0;
   for (std::size_t i = 0; i < device.peak.size(); ++i) {

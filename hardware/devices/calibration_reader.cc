@@ -13,7 +13,7 @@ namespace {
 constexpr double kLongest = 1e6;  // seconds
 constexpr double kMost = 1e24;    // flops, bytes, and either a second
 
-/// A number that must be there; `least` if it does not fit.
+/// Returns a number that must be there; `least` if it does not fit.
 double required(ObjectReader& reader, std::string_view key, double least, double most) {
   const auto node = reader.require(key, "a number");
   if (!node) return least;

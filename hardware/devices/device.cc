@@ -24,8 +24,8 @@ ProductTiles tiles_at(const Device& device, Precision precision) {
   return tiles;
 }
 
-/// The tiled share of `work`. Gradients of both operands are two products, whose inner dimensions
-/// are the columns and the rows of the product that they are of.
+/// Returns the tiled share of `work`. Gradients of both operands are two products, whose inner
+/// dimensions are the columns and the rows of the product that they are of.
 double tiled_share(const Work& work, const ProductTiles& tiles) {
   const ProductShape& s = work.shape;
   if (work.op_class == OpClass::Gemm || work.launches != 2) return tiled_share(s, tiles);

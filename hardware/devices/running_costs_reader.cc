@@ -20,7 +20,7 @@ std::optional<HourlyPrice> parse_price(std::string_view text) {
   return HourlyPrice{hour->amount, hour->currency};
 }
 
-/// A member that is a power in a sane range.
+/// Returns a member that is a power in a sane range.
 std::optional<Watts> power_at(Section& reader, std::string_view key) {
   const auto node = reader.get(key);
   if (!node) return std::nullopt;

@@ -92,7 +92,8 @@ LinkId pcie_links_of_node(const Cluster& cluster, const Place& place) {
   return first_pcie_link(cluster) + place.begin.pcie + place.node() * links_of(*place.machine.pcie);
 }
 
-/// The PCIe switch that holds the card of `place`: that of the first device that uses the card.
+/// Returns the PCIe switch that holds the card of `place`: that of the first device that uses the
+/// card.
 int switch_of_card(const Place& place) {
   const int all = place.machine.devices_per_node, cards = place.machine.cards_per_node;
   const Place first = {place.machine, place.begin, (place.card() * all + cards - 1) / cards};
@@ -260,7 +261,7 @@ Link network_link(const Network& network, LinkId id) {
   return link(*wan, id);
 }
 
-/// The route where no link is slow.
+/// Returns the route where no link is slow.
 Route whole_route(const Cluster& cluster, int from, int to) {
   if (from == to) return {};
   if (cluster.mesh) {
@@ -297,7 +298,7 @@ Link whole_link(const Cluster& cluster, LinkId id) {
           cluster.machines.front().port_bandwidth};
 }
 
-/// The bandwidth of `found` where links are slow.
+/// Returns the bandwidth of `found` where links are slow.
 Route narrowed(const Cluster& cluster, Route found) {
   if (cluster.slow_links.empty()) return found;
   for (const LinkId id : found.links) {

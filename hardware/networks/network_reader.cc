@@ -124,7 +124,7 @@ Torus read_torus(Section& reader, const Cluster& cluster) {
   return torus;
 }
 
-/// The rows of a square matrix, or a diagnostic. `size`: 0 until known.
+/// Returns the rows of a square matrix, or a diagnostic. `size`: 0 until known.
 bool check_square(Section& reader, std::string_view key, const JsonNode& node, std::size_t& size) {
   const std::vector<JsonNode> rows =
       reader.items_at(key, node, "no matrix", "rows, one for each site");
@@ -149,7 +149,7 @@ bool check_square(Section& reader, std::string_view key, const JsonNode& node, s
   return square;
 }
 
-/// One connection; no bandwidth if both say null.
+/// Returns one connection; no bandwidth if both say null.
 LinkSpeed read_connection(const JsonNode& delay, const JsonNode& bandwidth,
                           Diagnostics& diagnostics) {
   const bool no_delay = delay.value->kind == JsonValue::Kind::Null;

@@ -16,7 +16,7 @@ std::string wrong_nodes(std::int64_t expected, int nodes) {
          std::to_string(nodes);
 }
 
-/// Why `nodes` do not fit the tree; nothing if they do.
+/// Returns why `nodes` do not fit the tree; nothing if they do.
 std::string misfit(const FatTree& tree, int nodes) {
   const auto groups = [](std::int64_t parts, int size, const std::string& what) {
     return parts <= size || parts % size == 0

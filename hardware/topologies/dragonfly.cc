@@ -8,7 +8,7 @@
 namespace interlock {
 namespace {
 
-/// The router of `group`, counted within it, that holds `cable` to the group `other`.
+/// Returns the router of `group`, counted within it, that holds `cable` to the group `other`.
 int router_at(const Dragonfly& fly, int group, int other, int cable) {
   const std::int64_t turn = other > group ? other - 1 : other;
   return static_cast<int>((turn * fly.cables + cable) % fly.routers_per_group);

@@ -22,7 +22,7 @@ LinkId pod_link(const FatTree& tree, LinkId aggregation, std::int64_t above,
   return 4 * (aggregation * tree.pod.count + above) + 2 + direction;
 }
 
-/// A number whose remainder by the count of equal paths names the path.
+/// Returns a number whose remainder by the count of equal paths names the path.
 std::uint64_t path_number(PathChoice choice, const Passage& passage) {
   if (choice == PathChoice::Destination) return static_cast<std::uint64_t>(passage.target);
   return mix64((static_cast<std::uint64_t>(passage.from) << 32) +

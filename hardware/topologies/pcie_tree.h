@@ -3,6 +3,10 @@
 //
 // Peer traffic between two switches crosses their uplinks; between two sockets it crosses both
 // host bridges and the link between the sockets. All of these are shared.
+//
+// Example: four switches below two sockets have 12 links. Switch 0 reaches 1 by "pcie0 up" and
+// "pcie1 down", and 3, of the other socket, by "pcie0 up", "socket0->socket1" and "pcie3 down",
+// whose latencies add up.
 #pragma once
 
 #include "hardware/topologies/link.h"

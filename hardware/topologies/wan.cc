@@ -27,7 +27,7 @@ bool nearer(const Distance& a, const Distance& b) {
   return a.delay < b.delay || (a.delay == b.delay && a.hops < b.hops);
 }
 
-/// The nearest site that is reached but not settled; -1 if there is none.
+/// Returns the nearest site that is reached but not settled; -1 if there is none.
 int nearest_open(const std::vector<Distance>& distances) {
   int best = -1;
   for (int site = 0; site < static_cast<int>(distances.size()); ++site) {

@@ -28,7 +28,7 @@ FrozenProduct product_of(const Operator& op) {
           .count = count};
 }
 
-/// One of the two products of an adapter, on one of the devices that divide it.
+/// Returns one of the two products of an adapter, on one of the devices that divide it.
 Operator thin_product(const FrozenProduct& base, std::int64_t inputs, std::int64_t outputs,
                       double element) {
   Operator op =

@@ -57,7 +57,7 @@ HeadSpec read_object(const JsonNode& node, SiteKind site, Diagnostics& diagnosti
   return spec;
 }
 
-/// The tensor of an image's site.
+/// Returns the tensor of an image's site.
 Images images_of(const HeadSite& site, double element) {
   CHECK(site.kind == SiteKind::Image, "images at the site");
   return {site.samples, site.rows, site.columns, site.width, element};

@@ -11,7 +11,7 @@ namespace {
 
 const double kLossStash = Framework().loss_stash;  // bytes of a logit
 
-/// A kernel that multiplies: `products` multiply-adds over `elements` touched elements.
+/// Returns a kernel that multiplies: `products` multiply-adds over `elements` touched elements.
 Work product(OpClass op_class, double products, double elements, double element) {
   return {.op_class = op_class, .flops = Flops(2 * products), .bytes = Bytes(elements * element)};
 }
@@ -20,7 +20,7 @@ Work traffic(OpClass op_class, double bytes) {
   return {.op_class = op_class, .bytes = Bytes(bytes)};
 }
 
-/// An operator with weights: three products of equal size over (input, weights, output).
+/// Returns an operator with weights: three products of equal size over (input, weights, output).
 Operator weighted(OpClass op_class, double products, const double (&sizes)[3], double element) {
   const double touched = sizes[0] + sizes[1] + sizes[2];
   return {.forward = product(op_class, products, touched, element),
@@ -38,7 +38,7 @@ void append(std::vector<Work>& works, const Work& work, OpRole role,
   works.back().place = place;
 }
 
-/// The update of the module's own parameters.
+/// Returns the update of the module's own parameters.
 std::vector<Work> update_of(const Module& module, const BuildOptions& options) {
   std::vector<Work> works =
       update_work(weights_of(module), options.optimizer, options.precision, options.framework);

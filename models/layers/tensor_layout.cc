@@ -7,7 +7,7 @@
 namespace interlock {
 namespace {
 
-/// The members of a collective on one axis, and the elements of S.
+/// Returns the members of a collective on one axis, and the elements of S.
 Exchange exchange(CollectiveKind kind, MeshAxis axis, double elements, double element) {
   return {.kind = kind, .axis = axis, .bytes = Bytes(elements * element)};
 }
@@ -75,7 +75,7 @@ Work repeated(Work work, int times) {
   return work;
 }
 
-/// The block of a grid: one step of SUMMA is the product of two of them.
+/// Returns the block of a grid: one step of SUMMA is the product of two of them.
 Linear block_of(const Linear& whole, const Sharding& sharding) {
   const int side = side_of(sharding);
   return {.rows = whole.rows / outer_parts(sharding).rows,

@@ -13,6 +13,10 @@
 // layer's output, and a TensorRow those between the two.
 // Vectors that several devices hold whole (norms, biases) have gradients that are added up once a
 // step; that is too little to count.
+//
+// Example: four devices in TwoD are a square of side 2, and an activation is cut in 2 x 2 parts
+// before and between the layers of a pair; in OneD it is whole before and cut in four columns
+// between. Eight devices in ThreeD cut it in 4 x 2.
 #pragma once
 
 #include <optional>

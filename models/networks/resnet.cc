@@ -30,7 +30,7 @@ Module stem(const ResNet& net, Images& x, const BuildOptions& options) {
   return make_module(frame, operators, options);
 }
 
-/// The convolutions on the long way through a block.
+/// Returns the convolutions on the long way through a block.
 std::vector<Kernel> kernels_of(const ResNet& net, std::int64_t width, int stride) {
   if (net.bottleneck) return {{1, 1, width}, {3, stride, width}, {1, 1, 4 * width}};
   return {{3, stride, width}, {3, 1, width}};

@@ -14,6 +14,7 @@
 
 #include <vector>
 
+#include "base/contract/section.h"
 #include "models/layers/model_graph.h"
 
 namespace interlock {

@@ -25,7 +25,7 @@ std::array<int, kGroups> convolutions_of(int layers) {
 
 constexpr Window kPool = {.kernel = 2, .stride = 2};
 
-/// A convolution with its ReLU, and the pooling behind it; `x` becomes their output.
+/// Returns a convolution with its ReLU, and the pooling behind it; `x` becomes their output.
 Module convolution_module(Images& x, std::int64_t channels, bool pools,
                           const BuildOptions& options) {
   ModuleFrame frame = {.input = x.size()};
@@ -43,7 +43,7 @@ void repeat(Work& work, int rounds) {
   work.launches *= rounds;
 }
 
-/// An operator of a divided layer: what it does in a round, in all of them.
+/// Returns an operator of a divided layer: what it does in a round, in all of them.
 Operator in_rounds(Operator op, int rounds) {
   for (Work* work : {&op.forward, &op.input_gradient, &op.weight_gradient}) repeat(*work, rounds);
   op.expert = rounds > 1;

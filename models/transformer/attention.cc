@@ -52,7 +52,8 @@ Operator attention_product(const BlockForm& t, const BlockSizes& z, double outpu
           .remade = made_of_latents(t)};
 }
 
-/// The product of one head of one sample that `columns` columns and `inner` elements a sum are of.
+/// Returns the product of one head of one sample that `columns` columns and `inner` elements a sum
+/// are of.
 ProductShape head_product(const BlockForm& t, const BlockSizes& z, double columns, double inner) {
   const double rows = static_cast<double>(part_of(t.stream).length) / z.sharding.context;
   return {rows, columns, inner, z.statistics / rows};
@@ -271,7 +272,7 @@ Operator output_gate(const BlockSizes& z) {
                      z.element);
 }
 
-/// The kernel that turns pairs of elements by their token's place.
+/// Returns the kernel that turns pairs of elements by their token's place.
 Operator rotation(const BlockForm& t, const BlockSizes& z) {
   // Latents' keys are put together from two parts, so that all of them are written.
   const double share = t.latents.kv_rank > 0 ? 1 : t.rotary_share;

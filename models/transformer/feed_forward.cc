@@ -18,8 +18,8 @@
 namespace interlock {
 namespace {
 
-/// How experts are divided. Those that are divided otherwise than other tensors gather their rows
-/// from the devices that have a part of them.
+/// Returns how experts are divided. Those that are divided otherwise than other tensors gather
+/// their rows from the devices that have a part of them.
 Sharding sharding_of_experts(const Sharding& sharding) {
   Sharding own = sharding;
   own.tensor = sharding.tensor_of_experts();
@@ -148,7 +148,7 @@ double sorted_elements(const BlockForm& t, const StreamSizes& z) {
   return several && pieces && z.sharding.expert > 1 ? 2 * routed(t, z).elements : 0;
 }
 
-/// The way to the experts or back: `there` on the way to them.
+/// Returns the way to the experts or back: `there` on the way to them.
 Operator passage(const BlockForm& t, const StreamSizes& z, bool there) {
   const double elements = routed(t, z).elements;
   const double whole = there ? elements : z.residual;  // forward, written

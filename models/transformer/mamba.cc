@@ -25,10 +25,10 @@ CausalConvolution convolution_of_mamba(const BlockForm& b, const StreamSizes& z)
   return {.tokens = z.tokens, .channels = inner_of(b, z), .width = b.mamba.conv_width};
 }
 
-/// One kernel along the sequence: inputs, step sizes, gate, B and C in, gated outputs out. Keeps
-/// the step sizes, the gate, what it had before the gate, B and C; its inputs are kept already.
-/// It multiplies no matrices: no flops are counted. Backward reads all of that and the gradient,
-/// and writes those of inputs, step sizes and gate.
+/// Returns one kernel along the sequence: inputs, step sizes, gate, B and C in, gated outputs out.
+/// Keeps the step sizes, the gate, what it had before the gate, B and C; its inputs are kept
+/// already. It multiplies no matrices: no flops are counted. Backward reads all of that and the
+/// gradient, and writes those of inputs, step sizes and gate.
 Operator selective_scan(const BlockForm& b, const StreamSizes& z) {
   const double inner = z.tokens * static_cast<double>(inner_of(b, z));
   const double vectors = z.tokens * 2 * b.mamba.state_size;

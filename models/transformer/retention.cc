@@ -17,12 +17,12 @@ double width_of(const Retention& r) {
   return static_cast<double>(r.hidden_size) / inner_parts(r.sharding).columns;
 }
 
-/// One kernel: queries, keys and values in, the retained values out. For each token the scores of
-/// its chunk (c h) and their product with the values (2 c h), and reading and updating the state
-/// (2 h^2 / a each); a state is read and written once a chunk, and kept for the backward. One chunk
-/// for all tokens (the parallel form) has no state. Inside a chunk blocks of scores beyond the
-/// diagonal are skipped, as in fused attention; backward, scores are computed again, and gradients
-/// of values, scores, queries and keys made: 7 c h for 3 c h.
+/// Returns one kernel: queries, keys and values in, the retained values out. For each token the
+/// scores of its chunk (c h) and their product with the values (2 c h), and reading and updating
+/// the state (2 h^2 / a each); a state is read and written once a chunk, and kept for the backward.
+/// One chunk for all tokens (the parallel form) has no state. Inside a chunk blocks of scores
+/// beyond the diagonal are skipped, as in fused attention; backward, scores are computed again, and
+/// gradients of values, scores, queries and keys made: 7 c h for 3 c h.
 Operator retain(const Retention& r, double element) {
   const double h = width_of(r);
   const double tokens = r.tokens / inner_parts(r.sharding).rows;

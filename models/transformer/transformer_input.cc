@@ -8,8 +8,8 @@
 namespace interlock {
 namespace {
 
-/// A table (entries, hidden_size) of which `rows` rows are read, each for several tokens, and added
-/// to them.
+/// Returns a table (entries, hidden_size) of which `rows` rows are read, each for several tokens,
+/// and added to them.
 Operator added_table(const Transformer& t, const StreamSizes& z, int entries, double rows) {
   const std::int64_t width = t.stream.hidden_size / outer_parts(z.sharding).columns;
   const Bytes read(rows * static_cast<double>(width) * z.element);
@@ -29,7 +29,7 @@ Operator position_table(const Transformer& t, const StreamSizes& z) {
   return added_table(t, z, t.max_positions, positions);
 }
 
-/// A number for each head and bucket of distances, read once for each pair of places.
+/// Returns a number for each head and bucket of distances, read once for each pair of places.
 Operator distance_table(const Transformer& t, const StreamSizes& z) {
   const double heads = t.forms.front().attention_heads * inner_parts(z.sharding).share();
   const double places = t.stream.sequence_length;
@@ -64,8 +64,8 @@ void append_patches(const Transformer& t, const StreamSizes& z, std::vector<Oper
   operators.push_back(first);
 }
 
-/// The table of all words. Where every tensor device holds it whole, and goes on with its part of
-/// the sequence, the gradients of all parts are gathered.
+/// Returns the table of all words. Where every tensor device holds it whole, and goes on with its
+/// part of the sequence, the gradients of all parts are gathered.
 Operator word_table(const Transformer& t, const StreamSizes& z, double tokens,
                     const Framework& framework) {
   const Lookup whole = {tokens, t.vocab_size, t.stream.hidden_size};

@@ -1,6 +1,7 @@
 // Transformer: reads descriptions of models and checks that their sizes fit each other.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.h"
+#include "models/layers/model_contract.h"
 #include "models/transformer/block_reader.h"
 
 namespace interlock {

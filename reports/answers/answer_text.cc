@@ -89,7 +89,7 @@ const char* kind_words(Change::Kind kind) {
   return "";
 }
 
-/// Two lines for each change: what it brings, and what to type.
+/// Returns two lines for each change: what it brings, and what to type.
 std::string change_lines(const std::vector<const TriedChange*>& list, const Answers& answers,
                          const TableStyle& style) {
   const double step = answers.baseline.result.measurement.metrics.step_time.value();

@@ -23,7 +23,7 @@ std::string numbers_of(const std::vector<int>& ranks, const Plan& plan) {
   return list_stages(numbers);
 }
 
-/// The device, or all that are as busy as it.
+/// Returns the device, or all that are as busy as it.
 std::string busiest(const Answers& answers) {
   const StepLimits& limits = answers.baseline.limits;
   const ScenarioResult& result = answers.baseline.result;

@@ -14,7 +14,7 @@ namespace {
 constexpr double kFar = 32;                  // most over least, from which an axis is logarithmic
 constexpr std::size_t kMostSweptMarks = 10;  // on such an axis
 
-/// The value that a sweep gave `result` at `path`, if it did.
+/// Returns the value that a sweep gave `result` at `path`, if it did.
 const SweptValue* swept_at(const ReadResult& result, const std::string& path) {
   for (const SweptValue& value : result.swept) {
     if (value.path == path) return &value;

@@ -36,7 +36,7 @@ std::string number_text(double number) {
   return {digits, std::to_chars(digits, digits + sizeof digits, number).ptr};
 }
 
-/// The layers' form: that of one without experts, if there is one.
+/// Returns the layers' form: that of one without experts, if there is one.
 const BlockForm& form_of(const Transformer& m) {
   const auto dense = std::ranges::find(m.forms, FeedForward::Dense, &BlockForm::ffn);
   return dense != m.forms.end() ? *dense : m.forms.front();

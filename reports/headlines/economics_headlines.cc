@@ -110,7 +110,7 @@ Json range_json(const std::optional<TimeRange>& range) {
           {"basis", clean_utf8(range->basis)}};
 }
 
-/// The currency of all that have a price, "" if they differ.
+/// Returns the currency of all that have a price, "" if they differ.
 std::string common_currency(const std::vector<ScenarioResult>& results) {
   std::string common;
   for (const ScenarioResult& result : results) {

@@ -251,7 +251,7 @@ Cell percent(std::optional<double> fraction) {
 }
 Cell percent_bar(double fraction) { return {fixed(100 * fraction, 1), fraction}; }
 
-/// The two classes that hold most at the peak: "stash 61%, weights 20%".
+/// Returns the two classes that hold most at the peak: "stash 61%, weights 20%".
 std::string largest_classes(const DeviceMetrics& device) {
   if (device.peak_memory <= Bytes(0)) return kUnknown;
   std::array<int, kMemoryClasses> order{};

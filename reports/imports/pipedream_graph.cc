@@ -28,7 +28,7 @@ struct Graph {
   throw Error(file + ":" + std::to_string(line) + ": " + message);
 }
 
-/// A number, or the sum of a list of them: "[1.0; 2.0]".
+/// Returns a number, or the sum of a list of them: "[1.0; 2.0]".
 double amount(const std::string& attributes, const char* name, const std::string& file, int line) {
   const std::string key = std::string(name) + "=";
   const std::size_t found = attributes.find(key);

@@ -39,7 +39,7 @@ Grid op_grid(const DurationTable& table) {
   return grid;
 }
 
-/// The kernel that most of the time outside ops is spent in.
+/// Returns the kernel that most of the time outside ops is spent in.
 std::string largest_other(const DurationTable& table) {
   const auto other = [](const auto& entry) {
     double time = -entry.second.in_ops;

@@ -35,7 +35,7 @@ void add_sample(DurationTable& table, const std::string& part, const OpOccurrenc
   samples.spans.push_back(seconds(op.end - op.start) * share);
 }
 
-/// The parts that a trace has ops of, as they first ran.
+/// Returns the parts that a trace has ops of, as they first ran.
 std::vector<std::string> parts_of(const std::vector<OpOccurrence>& ops, const std::string& whole) {
   std::vector<std::string> parts;
   for (const OpOccurrence& op : ops) {

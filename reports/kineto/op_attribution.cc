@@ -14,7 +14,7 @@ namespace {
 
 using Numbered = std::vector<std::pair<std::int64_t, std::int32_t>>;  // a number, and whose it is
 
-/// The last entry with `number`. REQUIRES: the entries are sorted.
+/// Returns the last entry with `number`. REQUIRES: the entries are sorted.
 std::optional<std::int32_t> last_of(const Numbered& entries, std::int64_t number) {
   const auto after =
       std::upper_bound(entries.begin(), entries.end(), number,
@@ -117,7 +117,7 @@ class Owners {
     return std::nullopt;
   }
 
-  /// The range of the forward whose backward is running.
+  /// Returns the range of the forward whose backward is running.
   std::optional<Owner> forward_of(const Moment& moment) const {
     const auto back = backwards_[moment.thread].at(moment.at);
     if (!back) return std::nullopt;
@@ -128,7 +128,7 @@ class Owners {
     return range ? std::optional(owner(*range)) : std::nullopt;
   }
 
-  /// The range that another thread of the process is in, if it is the only one.
+  /// Returns the range that another thread of the process is in, if it is the only one.
   std::optional<Owner> other_thread(const Moment& moment) const {
     std::optional<Owner> found;
     for (std::size_t thread = 0; thread < ranges_.size(); ++thread) {

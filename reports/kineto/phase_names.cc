@@ -17,7 +17,7 @@ using Words = std::vector<std::string>;
 
 bool is_digit(char c) { return '0' <= c && c <= '9'; }
 
-/// The words of `text` in lower case.
+/// Returns the words of `text` in lower case.
 Words words_of(std::string_view text) {
   Words words(1);
   for (const char c : text) {

@@ -12,7 +12,6 @@
 #include "reports/sweeps/sweep_row.h"
 #include "reports/sweeps/sweep_store.h"
 #include "reports/terminal/layout.h"
-#include "reports/words/encode.h"
 #include "reports/words/scale.h"
 
 namespace interlock {
@@ -157,7 +156,7 @@ Shown shown_as(const std::string& column) {
   }
 }
 
-/// The unit of a column, and one digit more than where plans are not ranked.
+/// Returns the unit of a column, and one digit more than where plans are not ranked.
 Scale unit_of(const Shown& shown, const std::vector<double>& values) {
   if (!shown.choose || values.empty()) return {shown.unit, shown.size, shown.decimals};
   Scale scale = shown.choose(values);

@@ -59,7 +59,7 @@ std::string value_text(const JsonValue& value) {
   return Json::accept(text) ? json.dump() : text;
 }
 
-/// A word as a shell takes it.
+/// Returns a word as a shell takes it.
 std::string shell_word(const std::string& word) {
   const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](unsigned char c) {
     return std::isalnum(c) ||
@@ -117,7 +117,7 @@ void set_identity(const SweepPlan& plan, const SweepSource& source, RowWriter& w
   writer.set("command", command_of(source, settings));
 }
 
-/// Why a plan that was simulated is none; empty: it is one.
+/// Returns why a plan that was simulated is none; empty: it is one.
 std::string misfit(const Metrics& metrics) {
   if (metrics.fits_in_memory) return "";
   const Bytes peak = fullest_device(metrics).peak_memory;

@@ -1,5 +1,8 @@
 // SweepRow: what one scenario of a sweep gave, as the columns of a table.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: a sweep over "training.schedule" and "seed" has the columns "training.schedule" and
+// "scenario.seed" behind "name", then "error", "step_time_s" and the other numbers of results.
 #pragma once
 
 #include <cstddef>

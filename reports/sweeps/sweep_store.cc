@@ -130,7 +130,7 @@ void check_identity(Database& database, const SweepIdentity& identity,
   }
 }
 
-/// The file of a sweep, made if need be.
+/// Returns the file of a sweep, made if need be.
 Database opened(const std::string& path, const SweepIdentity& identity,
                 const std::vector<std::string>& columns) {
   Database database(path, Database::Mode::Write);

@@ -90,7 +90,7 @@ Widths choose_widths(const Grid& grid, std::size_t width) {
   return split;
 }
 
-/// The columns of each block, without the first.
+/// Returns the columns of each block, without the first.
 std::vector<std::vector<std::size_t>> split_blocks(const Widths& widths, std::size_t width) {
   std::vector<std::vector<std::size_t>> blocks(1);
   std::size_t used = widths.widths[0];

@@ -158,7 +158,7 @@ View make_view(const ScenarioResult& result, const GridStyle& style) {
   return view;
 }
 
-/// The column whose middle is the first at or after `time`.
+/// Returns the column whose middle is the first at or after `time`.
 int column_of(const View& view, std::int64_t time) {
   const double share =
       static_cast<double>(time - view.begin) / static_cast<double>(view.end - view.begin);
@@ -173,7 +173,7 @@ std::string fitting(std::string label, int columns) {
   return label;
 }
 
-/// The rows of marks. (rows, columns)
+/// Returns the rows of marks. (rows, columns)
 std::vector<std::vector<Mark>> marks_of(const View& view) {
   const bool unicode = view.style.unicode;
   const std::string rest = unicode ? "─" : "-", shade = unicode ? "░" : "~";

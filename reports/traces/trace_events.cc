@@ -148,7 +148,7 @@ void write_collective(EventText& text, const Drawing& drawing, const Slice& slic
   text << "}";
 }
 
-/// How the event of each op begins, up to the micro-batch.
+/// Returns how the event of each op begins, up to the micro-batch.
 std::vector<std::string> op_beginnings(const Program& program) {
   std::vector<std::string> texts = op_labels(program);
   for (std::size_t i = 0; i < texts.size(); ++i) {

@@ -30,7 +30,7 @@ void append(std::vector<Track>& tracks, const Track& track, std::vector<Slice> s
   }
 }
 
-/// The entries of a list of the log by the place that `place_of` finds; below 0: none.
+/// Returns the entries of a list of the log by the place that `place_of` finds; below 0: none.
 template <class Entry>
 std::vector<std::vector<Slice>> by_place(const std::vector<Entry>& entries, std::size_t places,
                                          const std::function<int(const Entry&)>& place_of) {

@@ -31,7 +31,7 @@ std::string degree_words(const Mesh& mesh) {
   return words;
 }
 
-/// How tokens reach experts, and what runs meanwhile, where that is not the usual.
+/// Returns how tokens reach experts, and what runs meanwhile, where that is not the usual.
 std::string token_words(const Sharding& sharding) {
   std::string words;
   if (sharding.expert_dispatch == ExpertDispatch::DeepEp) words += ", tokens once to each node";
@@ -43,7 +43,7 @@ std::string token_words(const Sharding& sharding) {
   return words;
 }
 
-/// How the devices of each dimension divide what they divide, where there is a choice.
+/// Returns how the devices of each dimension divide what they divide, where there is a choice.
 std::string option_words(const Question& scenario) {
   const Mesh& mesh = scenario.mesh;
   const Sharding& sharding = scenario.sharding;

@@ -14,7 +14,7 @@ namespace {
 
 using Kind = JsonValue::Kind;
 
-/// The shortest text that reads back as `number`.
+/// Returns the shortest text that reads back as `number`.
 std::string shortest(double number) {
   std::array<char, 64> digits{};
   // 12 digits hide what a decimal factor leaves of a binary fraction: 4.8, not 4.800000000000001.

@@ -64,7 +64,7 @@ const char* group_words(MeshAxis axis) {
   return "";
 }
 
-/// The narrowest link of a wire, the first of equals.
+/// Returns the narrowest link of a wire, the first of equals.
 std::string narrowest_link(const Program& program, int wire) {
   std::string name;
   BytesPerSecond least(kInfinity);
@@ -185,7 +185,8 @@ void sort_longest_first(std::vector<T>& list) {
                    [](const T& a, const T& b) { return a.seconds > b.seconds; });
 }
 
-/// The path, and the transfers on it; without causes the exposed communication of the device.
+/// Returns the path, and the transfers on it; without causes the exposed communication of the
+/// device.
 std::vector<PathShare> find_transfers(const Measurement& run, int rank, Parts& transfers) {
   const Metrics& metrics = run.metrics;
   const auto causes = metrics.explanation && !run.log.spans.empty()

@@ -12,7 +12,7 @@
 namespace interlock {
 namespace {
 
-/// The place to blame for the number of stages: the nearest thing that was written.
+/// Returns the place to blame for the number of stages: the nearest thing that was written.
 const JsonNode& stages_place(const ParallelKeys& parallel) {
   if (parallel.stages_node) return *parallel.stages_node;
   if (parallel.pipeline_node) return *parallel.pipeline_node;

@@ -65,7 +65,8 @@ const ScheduleEntry& default_kind(const TrainingKeys& training) {
   return schedule_named(training.micro_batches == 1 ? "naive" : "1f1b");
 }
 
-/// The schedule named at `node`, or null and a diagnostic that lists those which fit the strategy.
+/// Returns the schedule named at `node`, or null and a diagnostic that lists those which fit the
+/// strategy.
 const ScheduleEntry* read_kind(const JsonNode& node, const Strategy& strategy,
                                Diagnostics& diagnostics) {
   const std::optional<std::string> name = read_text(node, diagnostics);

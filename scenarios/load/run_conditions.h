@@ -1,5 +1,9 @@
 // RunConditions: what a scenario says about a whole training run, its failures and checkpoints.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: {"steps": 1000000, "failures": {"device_mtbf": "1000 h"}, "checkpoint": {"interval": "1
+// h", "bandwidth": "1 GB/s"}} has the length {Steps, 1e6}, a checkpoint of the rule Written every
+// 3,600 s, a device that fails every 3.6e6 s, and 20 seeds.
 #pragma once
 
 #include <cstdint>

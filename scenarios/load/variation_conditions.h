@@ -1,5 +1,9 @@
 // VariationConditions: what a scenario says about devices and links that are not all alike.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: "stragglers": [{"rank": 1, "slowdown": 1.5, "from_step": 2, "to_step": 3}] is the
+// Straggler {{Rank, 1, 1.5}, 2, 3}; with "jitter": {"spread": 0.05} steps differ, and there is no
+// steady state.
 #pragma once
 
 #include <optional>

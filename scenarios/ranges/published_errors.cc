@@ -79,7 +79,7 @@ int rows_of(const Tables& tables) {
   return static_cast<int>(rows);
 }
 
-/// The ratio that a share `part` does not exceed, where each table weighs alike.
+/// Returns the ratio that a share `part` does not exceed, where each table weighs alike.
 double quantile(const Tables& tables, double part) {
   std::vector<std::pair<double, double>> weighed;  // ratio, weight
   for (const ErrorTable* table : tables) {

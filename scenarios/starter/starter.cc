@@ -62,7 +62,7 @@ std::string precision_of(const Device& device) {
   return "fp32";
 }
 
-/// The devices times a power of two, near what is usual.
+/// Returns the devices times a power of two, near what is usual.
 int batch_for(const ModelGraph& graph, int devices) {
   if (!graph.tokens_per_sample) return kImagesPerDevice * devices;
   int batch = devices;

@@ -20,7 +20,7 @@ std::string quoted(const std::string& text) {
   return safe + "\"";
 }
 
-/// A path as seen from the folder of the scenario; a name as it is.
+/// Returns a path as seen from the folder of the scenario; a name as it is.
 std::string seen_from(const std::string& name, const std::string& folder) {
   const bool path = name.find('/') != std::string::npos || name.ends_with(".json");
   if (!path || folder.empty()) return quoted(name);

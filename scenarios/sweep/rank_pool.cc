@@ -10,7 +10,7 @@
 namespace interlock {
 namespace {
 
-/// How many processes were started together: Open MPI's word for it, then MPICH's.
+/// Returns how many processes were started together: Open MPI's word for it, then MPICH's.
 int started_together() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
     if (const char* size = std::getenv(name)) return std::atoi(size);

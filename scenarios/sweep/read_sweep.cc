@@ -127,7 +127,7 @@ class SweepReader {
     }
   }
 
-  /// A list, or what a range makes of one; nothing, with a diagnostic, if it is neither.
+  /// Returns a list, or what a range makes of one; nothing, with a diagnostic, if it is neither.
   std::vector<JsonNode> values_of(const JsonNode& list) {
     std::vector<JsonNode> values;
     if (list.value->kind == JsonValue::Kind::Object && list.value->find("from")) {
@@ -209,7 +209,8 @@ class SweepReader {
     return path == tail || path.ends_with("." + tail);
   }
 
-  /// The shortest end of `path` that begins with a key, not an index, and ends no other path.
+  /// Returns the shortest end of `path` that begins with a key, not an index, and ends no other
+  /// path.
   std::string shortest_tail(const std::string& path) const {
     for (std::size_t dot = path.rfind('.'); dot != std::string::npos;
          dot = dot == 0 ? std::string::npos : path.rfind('.', dot - 1)) {

@@ -123,7 +123,7 @@ void pass_on(PipeReader& reader, const std::function<void(const Record&)>& sink)
   if (reader.get(&record, sizeof record)) sink(record);
 }
 
-/// True when the child said that it was done.
+/// Returns true when the child said that it was done.
 bool read_trace(PipeReader& reader, const TraceSink& sink, RunSummary& summary,
                 std::string& error) {
   for (Tag tag = Tag::Error; reader.get(&tag, sizeof tag);) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kMostSms = 0.9, kMostMemory = 0.5;  // that all communication takes together
 
-/// The share of the memory bandwidth that takes `bytes` in so long.
+/// Returns the share of the memory bandwidth that takes `bytes` in so long.
 double memory_share(const Interference& interference, Bytes bytes, Seconds time) {
   if (interference.memory_bandwidth.value() <= 0 || time <= Seconds(0)) return 0;
   return bytes / time / interference.memory_bandwidth;

@@ -24,7 +24,7 @@ std::uint64_t mixed(std::initializer_list<std::uint64_t> values) {
 
 std::uint64_t number(int value) { return static_cast<std::uint32_t>(value); }
 
-/// The number, below the micro-batch or step, of what has a factor of its own.
+/// Returns the number, below the micro-batch or step, of what has a factor of its own.
 std::uint64_t part_of_run(const Program& program, JitterScope scope, int micro_batch) {
   switch (scope) {
     case JitterScope::Op:

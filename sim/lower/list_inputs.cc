@@ -11,8 +11,8 @@ namespace interlock {
 
 namespace {
 
-/// The ops of a stage for one micro-batch. A split backward is split on every stage, for the sake
-/// of smaller ops.
+/// Returns the ops of a stage for one micro-batch. A split backward is split on every stage, for
+/// the sake of smaller ops.
 std::vector<Op> stage_ops(const ScheduleInputs& shape, int stage) {
   const StageRole& role = shape.roles[stage];
   std::vector<Op> ops = {{OpKind::F, stage, 0, stage}};
@@ -27,7 +27,8 @@ std::vector<Op> stage_ops(const ScheduleInputs& shape, int stage) {
   return ops;
 }
 
-/// A schedule of one micro-batch in which every op is a run, so that its instructions are found.
+/// Returns a schedule of one micro-batch in which every op is a run, so that its instructions are
+/// found.
 Schedule schedule_of_ops(const ScheduleInputs& shape) {
   Schedule schedule = empty_schedule(shape);
   for (int stage = 0; stage < shape.stages; ++stage) {

@@ -185,7 +185,7 @@ std::string machine_problem(const LowerInputs& inputs) {
   return "";
 }
 
-/// The program of `inputs`, whose replicas are unfolded.
+/// Returns the program of `inputs`, whose replicas are unfolded.
 Program lower_all(const LowerInputs& inputs, const Brevity& brevity) {
   const Schedule& schedule = inputs.schedule;
   const std::size_t stages = schedule.stages;

@@ -185,7 +185,8 @@ int Wiring::wire(int from_rank, int to_rank) {
 
 namespace {
 
-/// How many times the bytes of `other` the flows have; 0 where they differ in anything else.
+/// Returns how many times the bytes of `other` the flows have; 0 where they differ in anything
+/// else.
 double size_ratio(const std::vector<Flow>& flows, const std::vector<Flow>& other) {
   if (flows.size() != other.size() || flows.empty()) return 0;
   const double ratio = flows[0].bytes / other[0].bytes;

@@ -11,8 +11,8 @@ namespace interlock {
 
 namespace {
 
-/// All coordinates of which those in `free` run through their degrees and the others are 0; the
-/// first dimension changes first.
+/// Returns all coordinates of which those in `free` run through their degrees and the others are 0;
+/// the first dimension changes first.
 std::vector<Coordinates> all_coordinates(const Mesh& mesh, const Unfolded& free) {
   std::vector<Coordinates> all = {{0, 0, 0, 0}};
   for (int dimension = kDimensions - 1; dimension >= 0; --dimension) {
@@ -29,7 +29,7 @@ std::vector<Coordinates> all_coordinates(const Mesh& mesh, const Unfolded& free)
   return all;
 }
 
-/// The devices that agree with `at` in pipeline and tensor coordinates, sorted.
+/// Returns the devices that agree with `at` in pipeline and tensor coordinates, sorted.
 std::vector<int> devices_of_equal_weights(const Mesh& mesh, const Coordinates& at) {
   std::vector<int> devices;
   for (Coordinates one : all_coordinates(mesh, {false, true, true, false})) {
@@ -41,7 +41,7 @@ std::vector<int> devices_of_equal_weights(const Mesh& mesh, const Coordinates& a
   return devices;
 }
 
-/// The devices along one dimension.
+/// Returns the devices along one dimension.
 std::vector<int> devices_along(const Mesh& mesh, Dimension dimension, Coordinates at) {
   std::vector<int> devices;
   for (int i = 0; i < mesh.degree(dimension); ++i) {

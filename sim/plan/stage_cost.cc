@@ -12,7 +12,7 @@ namespace interlock {
 
 namespace {
 
-/// The host's time to issue one launch of `item`.
+/// Returns the host's time to issue one launch of `item`.
 Seconds issue_of(const Work& item, const Framework& framework) {
   const bool gradient = item.role == OpRole::InputGradient || item.role == OpRole::WeightGradient;
   return gradient ? framework.backward_issue.value_or(framework.kernel_issue)
@@ -248,7 +248,7 @@ const std::vector<StageCost>& as_run(const std::vector<StageCost>& modules,
   return changed;
 }
 
-/// The last `count` of modules [first, last), or as many as there are.
+/// Returns the last `count` of modules [first, last), or as many as there are.
 LinkCost link_cost(const std::vector<StageCost>& modules, int first, int last, int count) {
   LinkCost link;
   const int lowest = std::max(first, last - count);

@@ -61,7 +61,8 @@ Path shortest_path(const Prices& prices, double bound) {
   return path;
 }
 
-/// Every slicing that none betters in both sum and longest slice; shortest longest slice first.
+/// Returns every slicing that none betters in both sum and longest slice; shortest longest slice
+/// first.
 std::vector<Path> best_paths(const Prices& prices) {
   std::vector<Path> paths;
   for (double bound = kInfinity;;) {

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kFinestTicks = 1e18;  // a second
 
-/// The longest that an instruction can make anybody wait.
+/// Returns the longest that an instruction can make anybody wait.
 Seconds duration_of(const Program& program, const Instruction& instruction) {
   switch (instruction.code) {
     case Opcode::Compute:
@@ -37,7 +37,7 @@ Seconds duration_of(const Program& program, const Instruction& instruction) {
   }
 }
 
-/// The sum of all durations: no run of the program can last longer.
+/// Returns the sum of all durations: no run of the program can last longer.
 Seconds horizon(const Program& program) {
   Seconds sum(0);
   for (const Stream& stream : program.streams) {

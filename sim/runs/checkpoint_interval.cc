@@ -10,8 +10,8 @@
 namespace interlock {
 namespace {
 
-/// The logarithm of the factor by which an interval of x mean times between failures, with a write
-/// of `write` of them, stretches training: it neither overflows nor cancels.
+/// Returns the logarithm of the factor by which an interval of x mean times between failures, with
+/// a write of `write` of them, stretches training: it neither overflows nor cancels.
 double log_stretch(double x, double write) {
   const double s = x + write;
   return (s > 1 ? s + std::log1p(-std::exp(-s)) : std::log(std::expm1(s))) - std::log(x);

@@ -13,7 +13,7 @@ constexpr double kPatience = 1000;
 constexpr double kMostTicks = 0x1p61;
 constexpr double kFinest = 1e12;  // ticks per second
 
-/// The longest that the run may take if nothing is ever lost, at least.
+/// Returns the longest that the run may take if nothing is ever lost, at least.
 Seconds expected_length(const RunPlan& plan) {
   const int fewest = plan.on_failure == OnFailure::DropReplica ? 1 : plan.replicas;
   const CheckpointPolicy& checkpoint = plan.checkpoint;

@@ -257,7 +257,7 @@ class Lowering {
     program_.instructions.push_back({code, index, micro_batch(node)});
   }
 
-  /// The op of a node; of another tool: a forward of the stage that its rank is.
+  /// Returns the op of a node; of another tool: a forward of the stage that its rank is.
   int op(Rank& rank, const GraphNode& node) {
     const NodeOp said =
         graph_.steps ? *node.node->op : NodeOp{OpKind::F, node.rank, node.rank, true};

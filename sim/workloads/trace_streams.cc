@@ -123,7 +123,8 @@ class Layout {
                 std::to_string(kMostNeeds) + " others at once; expected fewer");
   }
 
-  /// The stream that ends with an op which `node` comes after, directly or through communication.
+  /// Returns the stream that ends with an op which `node` comes after, directly or through
+  /// communication.
   int stream_before(int node) {
     std::vector<int> open = needs(node);
     int found = -1;
@@ -184,7 +185,8 @@ class Layout {
     return std::all_of(nodes.begin(), nodes.end(), [&](int node) { return known.count(node) > 0; });
   }
 
-  /// A stream without ops whose nodes all came after nothing that `beside` has not seen done.
+  /// Returns a stream without ops whose nodes all came after nothing that `beside` has not seen
+  /// done.
   int reusable(int beside) {
     int looked = 0;
     for (auto stream = apart_.rbegin(); stream != apart_.rend() && looked < kMostReused;

@@ -249,7 +249,7 @@ std::string calibration_json(const Calibration& calibration, const CalibrationSt
   return text + "  }";
 }
 
-/// The highest rate that a measured product reached in each precision, as "peak".
+/// Returns the highest rate that a measured product reached in each precision, as "peak".
 std::string peaks_json(const Calibration& calibration) {
   std::array<double, kPrecisions> most{};
   for (const Sample& sample : calibration.samples) {

@@ -121,7 +121,8 @@ Readings time_copy(Bytes bytes, int count) {
   return readings;
 }
 
-/// The value of the first line of /proc/cpuinfo that begins with `key`; empty if there is none.
+/// Returns the value of the first line of /proc/cpuinfo that begins with `key`; empty if there is
+/// none.
 std::string processor_says(const std::string& key) {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {

@@ -128,7 +128,7 @@ namespace {
 template <class Key>
 using Groups = std::map<Key, std::vector<Sample>>;
 
-/// The models of all kernels that have a name; a row of the table says which is its own.
+/// Returns the models of all kernels that have a name; a row of the table says which is its own.
 std::map<std::string, int> fit_kernels(const std::vector<Sample>& samples, CalibratedModel& model) {
   Groups<std::string> groups;
   for (const Sample& sample : samples) {

@@ -24,7 +24,7 @@ std::int64_t drawn(double least, double most, Random& random) {
   return size < 16 ? std::max<std::int64_t>(1, size) : size / 8 * 8;
 }
 
-/// A probe for each role that `op` has.
+/// Returns a probe for each role that `op` has.
 std::vector<Probe> probes_of(const Operator& op, const Probe& like) {
   const Module module = make_module({}, {op}, {.precision = like.precision});
   std::vector<Probe> probes;

@@ -78,7 +78,7 @@ double spread_of(const std::vector<Seconds>& steps, int fill) {
   return median > 0 ? (quantile_of(times, 0.95) - median) / median : 0;
 }
 
-/// The times of `samples`, by op and micro-batch.
+/// Returns the times of `samples`, by op and micro-batch.
 std::shared_ptr<const MeasuredTimes> measured_times(const Program& program,
                                                     const std::vector<OpSample>& samples,
                                                     OpClock clock) {
@@ -93,7 +93,7 @@ std::shared_ptr<const MeasuredTimes> measured_times(const Program& program,
   return measured;
 }
 
-/// The step of an engine that has only seen ops alone, one after the other.
+/// Returns the step of an engine that has only seen ops alone, one after the other.
 std::optional<Seconds> step_from_alone(const Program& program, const MeasuredRun& run,
                                        const ComparisonInputs& inputs) {
   if (run.alone.empty()) return std::nullopt;

@@ -75,7 +75,7 @@ double worst_busy_error(const Comparison& comparison) {
   return worst;
 }
 
-/// The largest difference, in bytes, between what tensors held and what was foreseen.
+/// Returns the largest difference, in bytes, between what tensors held and what was foreseen.
 double worst_memory_error(const Comparison& comparison) {
   double worst = 0;
   for (const DeviceComparison& device : comparison.devices) {

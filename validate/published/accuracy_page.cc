@@ -11,8 +11,8 @@
 namespace interlock {
 namespace {
 
-/// A line where predictions are `factor` times what was measured, inside marks from `least` to
-/// `most`.
+/// Returns a line where predictions are `factor` times what was measured, inside marks from `least`
+/// to `most`.
 ChartCurve guide(double factor, double least, double most) {
   const double from = std::max(least, least / factor), to = std::min(most, most / factor);
   return {{from, from * factor}, {to, to * factor}};
@@ -66,7 +66,7 @@ LineChart chart_of(const Accuracy& accuracy, Measurand what) {
   return chart;
 }
 
-/// A chart for each quantity that something is predicted of.
+/// Returns a chart for each quantity that something is predicted of.
 std::string charts_html(const Accuracy& accuracy) {
   std::string html;
   for (std::size_t what = 0; what < measurand_names().size(); ++what) {
@@ -78,7 +78,7 @@ std::string charts_html(const Accuracy& accuracy) {
   return "<div class=\"choices\" data-words=\"Quantity\">\n" + html + "</div>\n";
 }
 
-/// A paragraph for each line.
+/// Returns a paragraph for each line.
 std::string totals_html(const Accuracy& accuracy) {
   const std::string text = accuracy_totals(accuracy);
   std::string html;

@@ -73,7 +73,8 @@ std::vector<ErrorTable> sorted(TableSet tables) {
   return list;
 }
 
-/// All tables but those of the source of `left`, which the same people measured on one machine.
+/// Returns all tables but those of the source of `left`, which the same people measured on one
+/// machine.
 std::vector<ErrorTable> of_other_sources(const std::vector<ErrorTable>& tables,
                                          const ErrorTable& left) {
   const std::string file = left.source.substr(0, left.source.find(':') + 1);

@@ -78,7 +78,7 @@ std::vector<std::string> split_at(const std::string& text, char mark) {
   return parts;
 }
 
-/// The parameters of "A: k, l; B: m", where A and B are known and keys have no spaces.
+/// Returns the parameters of "A: k, l; B: m", where A and B are known and keys have no spaces.
 std::vector<FittedParameter> parameters_in(const std::string& text) {
   std::vector<FittedParameter> found;
   for (const std::string& part : split_at(text, ';')) {
@@ -184,7 +184,7 @@ std::optional<Measurand> speed_of(const MeasuredRow& row) {
   return std::nullopt;
 }
 
-/// A model in few words: its name, or its layers and width.
+/// Returns a model in few words: its name, or its layers and width.
 std::string model_of(const JsonValue& document) {
   const JsonValue* model = document.find("model");
   if (model == nullptr) return "";
@@ -226,7 +226,7 @@ std::vector<Item> thinned(const std::vector<Item>& items, std::size_t most) {
   return left;
 }
 
-/// The errors of rows whose predictions at all factors follow each other.
+/// Returns the errors of rows whose predictions at all factors follow each other.
 std::vector<VariedRow> varied_rows(const std::vector<SpeedRow>& priced,
                                    const std::vector<RowPrediction>& predictions) {
   const std::size_t factors = varied_factors().size();
@@ -245,7 +245,8 @@ std::vector<VariedRow> varied_rows(const std::vector<SpeedRow>& priced,
   return rows;
 }
 
-/// The error of `row` at a factor between those that were tried: `at` counts steps of the grid.
+/// Returns the error of `row` at a factor between those that were tried: `at` counts steps of the
+/// grid.
 double error_at(const VariedRow& row, double at) {
   const std::size_t below = std::min(static_cast<std::size_t>(at), varied_factors().size() - 2);
   const double share = at - static_cast<double>(below);
@@ -254,7 +255,7 @@ double error_at(const VariedRow& row, double at) {
 
 using Rows = std::vector<const VariedRow*>;
 
-/// The place in the grid with the least sum of absolute errors.
+/// Returns the place in the grid with the least sum of absolute errors.
 double best_place(const Rows& rows) {
   const double last = static_cast<double>(varied_factors().size() - 1);
   double best = last / 2, least = INFINITY;

@@ -44,7 +44,7 @@ bool is_time(Measurand what) {
          what == Measurand::TokensPerS || what == Measurand::TflopsPerDevice;
 }
 
-/// The MFU of what was measured: that of the prediction, at the measured speed.
+/// Returns the MFU of what was measured: that of the prediction, at the measured speed.
 double measured_share(const JudgedValue& value) {
   const double faster = value.measured / *value.predicted;
   return value.what == Measurand::StepTime ? 1 / faster : faster;

@@ -89,7 +89,7 @@ Bytes last_held(const Measurement& measured) {
          program.memory_held * program.ranks.back().libraries;
 }
 
-/// How long a pass of the stage in the middle takes; 0: there is none of that kind.
+/// Returns how long a pass of the stage in the middle takes; 0: there is none of that kind.
 double pass_time(const ScenarioResult& result, OpKind kind) {
   const int middle = result.plan.partition.stages() / 2;
   for (const OpInfo& op : result.measurement.program.ops) {
@@ -98,7 +98,7 @@ double pass_time(const ScenarioResult& result, OpKind kind) {
   return 0;
 }
 
-/// How long a pass takes, mean over the stages; 0: there is none of that kind.
+/// Returns how long a pass takes, mean over the stages; 0: there is none of that kind.
 double mean_pass_time(const ScenarioResult& result, OpKind kind) {
   double sum = 0, count = 0;
   for (const OpInfo& op : result.measurement.program.ops) {
@@ -185,7 +185,7 @@ RowValues values_of(const LaidOut& laid_out) {
           .knows_memory = metrics.memory_capacity.has_value()};
 }
 
-/// A message without line feeds and the folders of its file, which differ between machines.
+/// Returns a message without line feeds and the folders of its file, which differ between machines.
 std::string one_line(std::string message, const JsonValue& document) {
   std::replace(message.begin(), message.end(), '\n', ' ');
   const std::string path = document.file ? *document.file : "";

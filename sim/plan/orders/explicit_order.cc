@@ -34,7 +34,8 @@ Repeats count_repeats(const std::vector<Op>& ops, std::size_t first, std::size_t
   return {1 + static_cast<int>(same / length), stride};
 }
 
-/// The longest run that starts at `first`; of equally long ones that with the shortest body.
+/// Returns the longest run that starts at `first`; of equally long ones that with the shortest
+/// body.
 Run run_at(const std::vector<Op>& ops, std::size_t first, int unit) {
   std::size_t best_length = 1, best_covered = 1;
   Repeats best;

@@ -53,7 +53,7 @@ void shift(std::vector<Op>& ops, const Move& move, int in_flight) {
   }
 }
 
-/// The stages of a rank, in order.
+/// Returns the stages of a rank, in order.
 std::vector<int> stages_of(const std::vector<Op>& ops) {
   std::vector<int> stages;
   for (const Op& op : ops) {

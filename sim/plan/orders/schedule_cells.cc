@@ -113,7 +113,7 @@ std::vector<std::size_t> column_widths(const Cells& cells, const Frame& frame) {
   return widths;
 }
 
-/// The rows and columns around a cell, one rank a line, the cell marked from below.
+/// Returns the rows and columns around a cell, one rank a line, the cell marked from below.
 std::string picture(const Cells& cells, int row, int column) {
   constexpr int kBeside = 4;
   const Frame frame = {std::max(0, row - kBeside),

@@ -113,7 +113,7 @@ class Checker {
                              std::to_string(order_.micro_batches - 1));
   }
 
-  /// A forward, then a whole backward: B, or I and later W.
+  /// Returns a forward, then a whole backward: B, or I and later W.
   Found check_visit(const Visit& visit) const {
     const Place& any = visit.full.known()    ? visit.full
                        : visit.input.known() ? visit.input

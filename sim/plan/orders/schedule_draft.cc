@@ -29,7 +29,7 @@ void require_no_gap(const Draft& draft, const std::set<int>& numbers, const Acti
   }
 }
 
-/// The rank of each stage for one micro-batch.
+/// Returns the rank of each stage for one micro-batch.
 std::vector<int> way_of(const Draft& draft, int micro_batch) {
   std::vector<int> way;
   for (int stage = 0; stage < draft.stages; ++stage) {

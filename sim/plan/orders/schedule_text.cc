@@ -52,7 +52,7 @@ StepOrder make_order(const Draft& draft) {
   return order;
 }
 
-/// The action of `draft` that became op `place` of `rank`.
+/// Returns the action of `draft` that became op `place` of `rank`.
 const Action& compute_at(const Draft& draft, int rank, int place) {
   for (const Action& action : draft.rows[rank]) {
     if (is_compute(action) && place-- == 0) return action;

@@ -44,7 +44,8 @@ namespace {
 
 bool makes_gradients(const Op& op) { return op.kind == OpKind::B || op.kind == OpKind::W; }
 
-/// The next of `ops` from `first` on that makes or uses gradients of `stage`; nothing if none does.
+/// Returns the next of `ops` from `first` on that makes or uses gradients of `stage`; nothing if
+/// none does.
 const Op* next_of_stage(const std::vector<Op>& ops, std::size_t first, int stage) {
   const auto found =
       std::find_if(ops.begin() + static_cast<std::ptrdiff_t>(first), ops.end(), [&](const Op& op) {

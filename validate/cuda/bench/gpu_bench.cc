@@ -36,7 +36,7 @@ CudaOptions options_of(int device, int partitions) {
   return options;
 }
 
-/// A second GPU, where messages go to one.
+/// Returns a second GPU, where messages go to one.
 int members_of(int device, int partitions) {
   if (partitions > 1) return partitions;
   int devices = 0;

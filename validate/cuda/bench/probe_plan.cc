@@ -98,7 +98,7 @@ PlacedLayer layer_of(const Probe& probe) {
   return {layer, 1, probe.rows, width};
 }
 
-/// The step of `role` that training plans for a stage of that layer alone.
+/// Returns the step of `role` that training plans for a stage of that layer alone.
 Step step_of(const PlacedLayer& placed, ProbePlan& plan, OpRole role) {
   plan.layers = std::make_shared<const std::vector<Layer>>(std::vector<Layer>{placed.layer});
   const bool words = placed.layer.kind == LayerKind::Embedding;
