@@ -48,8 +48,7 @@ struct JsonMember {
 
 /// Tells whether there is a value and it is a string.
 bool holds_text(const JsonValue* value);
-/// Returns the value as a message shows it: `"a"`, `2.5`, `true`, `null`, `an array` or `an
-/// object`.
+/// Returns the value as a message shows it: `"a"`, `2.5`, `true`, `null`, `an array`, `an object`.
 std::string described(const JsonValue& value);
 /// Returns the JSON pointer to member `key` of the value at `parent`.
 std::string json_pointer(std::string_view parent, std::string_view key);
@@ -75,8 +74,7 @@ JsonValue json_object(std::vector<JsonMember> members);
 /// Throws: Error naming `origin` if the path leads through a scalar or past the end of an array.
 void set_json(JsonValue& root, std::string_view dotted_path, const JsonValue& value,
               const std::string& origin);
-/// Merges `value` into `target` as set_json() does: member by member where both are objects of one
-/// kind; else it takes the place of `target`.
+/// Merges `value` into `target` as set_json() does with what is at its path.
 void merge_json(JsonValue& target, JsonValue value);
 /// Parses `VALUE` of `--set path=VALUE`: JSON if it parses, else a string. Its values have
 /// `origin`, the whole option, for a file and no line. Throws: Error if `text` is not UTF-8.
@@ -111,8 +109,7 @@ std::optional<BytesPerSecond> read_bytes_per_second(const JsonNode& node, Diagno
 std::optional<FlopsPerSecond> read_flops_per_second(const JsonNode& node, Diagnostics& diagnostics);
 std::optional<Watts> read_watts(const JsonNode& node, Diagnostics& diagnostics);
 std::optional<Joules> read_joules(const JsonNode& node, Diagnostics& diagnostics);
-/// Returns the index in `names` of the text at `node`; else a diagnostic that lists or suggests
-/// names.
+/// Returns the index in `names` of the text at `node`; else a diagnostic lists or suggests names.
 std::optional<int> read_choice(const JsonNode& node, const std::vector<std::string>& names,
                                Diagnostics& diagnostics);
 
