@@ -35,7 +35,9 @@ ContractObject document() {
             "micro-batch as possible, with heads, recompute, every traversal and its share of the "
             "update counted. `uniform`: equal numbers, the first stages take the rest. Or a list "
             "of numbers that add up to the model's; overlapping blocks that recompute have one "
-            "part more than stages."},
+            "part more than stages. `auto`: searched by simulated steps, so that each device has "
+            "room and a step is as short as can be found, together with `placement` and the "
+            "schedule where these are `auto`, too."},
            {"training", object("training"), "required, but beside a `workload`",
             "What is trained, and how."},
            {"simulate", object("simulate"), "", "How the run is simulated."},
@@ -138,7 +140,7 @@ std::vector<ContractKey> length_keys() {
 }
 
 ContractType partition_type() {
-  return either({one_of({"balanced", "uniform"}), list(whole(1), 1)});
+  return either({one_of({"balanced", "uniform", "auto"}), list(whole(1), 1)});
 }
 
 std::vector<ContractObject> document_objects() {

@@ -22,10 +22,11 @@ std::vector<ContractKey> degree_keys() {
        "`pipeline`; greedy: the model's modules; chunked: `pipeline` or `chunks`, whichever is "
        "more",
        "Stages that the model is cut into: at least one for each rank, at most its modules."},
-      {"placement", either({one_of({"loop", "v"}), list(whole(0), 1)}),
+      {"placement", either({one_of({"loop", "v", "auto"}), list(whole(0), 1)}),
        "`loop`; greedy: contiguous blocks of stages, balanced over the ranks",
        "Rank of each stage. `loop`: 0, 1, 2, 0, 1, 2; `v`: 0, 1, 2, 2, 1, 0; or a list. Every rank "
-       "holds a stage."},
+       "holds a stage. `auto`: searched, as of `partition`; schedules that lay stages themselves "
+       "keep their way."},
       {"tensor", degree, "1",
        "Devices that divide every layer between them. Heads and widths must be multiples; a "
        "vocabulary that is none is padded to a multiple of 128 tokens for each."},

@@ -46,8 +46,11 @@ struct LayoutBounds {
 /// a bound that is needed is unknown.
 std::optional<Layout> fit_layout(const ParallelKeys& parallel, const LayoutBounds& bounds,
                                  Diagnostics& diagnostics);
-/// Returns the rank of each stage of one copy of the model. Empty after a diagnostic, and where the
-/// greedy strategy has modules laid over ranks by their cost.
+/// Returns whether a search chooses the ranks of stages: "auto".
+bool lays_freely(const ParallelKeys& parallel);
+/// Returns the rank of each stage of one copy of the model, or those that a search begins with.
+/// Empty after a diagnostic, and where the greedy strategy has modules laid over ranks by their
+/// cost.
 std::vector<int> read_placement(const ParallelKeys& parallel, const Layout& layout,
                                 const LayoutBounds& bounds, Diagnostics& diagnostics);
 

@@ -243,6 +243,7 @@ std::optional<int> fit_stages(const Sections& sections, const JsonNode& document
       divided ? question.framework.gradient_reduction : GradientReduction::Step);
   question.stages = layout->stages;
   question.placement = read_placement(*sections.parallel, *layout, bounds, diagnostics);
+  question.lays_freely = lays_freely(*sections.parallel);
   question.strategy.n_wise = std::min(question.strategy.n_wise, layout->stages);
   if (bounds.modules) {
     check_partition(sections.partition, sections.partition_node.value_or(document),

@@ -36,7 +36,7 @@ namespace interlock {
 
 /// How the model is cut into stages, as "partition" says.
 struct PartitionRule {
-  enum class Kind { Balanced, Uniform, Explicit };
+  enum class Kind { Balanced, Uniform, Explicit, Auto };
   Kind kind = Kind::Balanced;
   std::vector<int> modules;  // of each stage; Explicit
 };
@@ -91,6 +91,7 @@ struct Question {
   ReshardingChoice resharding;
   int stages = 1;              // of one copy of the model
   std::vector<int> placement;  // rank of each stage; empty: by what stages cost
+  bool lays_freely = false;    // a search chooses the ranks, and begins with `placement`
   PartitionRule partition;
   std::optional<SliceRule> slices;  // where the schedule cuts sequences
   Strategy strategy;

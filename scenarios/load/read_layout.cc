@@ -1,6 +1,7 @@
 // Reads how many ranks and stages there are, which rank runs each stage, and "partition".
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <numeric>
 #include <string>
@@ -200,11 +201,16 @@ std::vector<int> read_written_placement(const JsonNode& node, const Layout& layo
     return read_rank_list(node, layout, diagnostics);
   }
   if (node.value->kind != JsonValue::Kind::String) {
-    report(diagnostics, node, "expected \"loop\", \"v\" or a list with the rank of each stage");
+    report(diagnostics, node,
+           "expected \"loop\", \"v\", \"auto\" or a list with the rank of each stage");
     return {};
   }
   const auto choice = read_choice(node, contract_names("parallel", "placement"), diagnostics);
   return choice ? rank_pattern(layout, *choice == 1) : std::vector<int>();
+}
+
+bool is_auto(const JsonNode& node) {
+  return node.value->kind == JsonValue::Kind::String && node.value->text == "auto";
 }
 
 }  // namespace
@@ -232,6 +238,10 @@ std::optional<Layout> fit_layout(const ParallelKeys& parallel, const LayoutBound
   return layout;
 }
 
+bool lays_freely(const ParallelKeys& parallel) {
+  return parallel.placement && is_auto(*parallel.placement);
+}
+
 std::vector<int> read_placement(const ParallelKeys& parallel, const Layout& layout,
                                 const LayoutBounds& bounds, Diagnostics& diagnostics) {
   const StageLayout laid = bounds.schedule ? bounds.schedule->kind->layout : StageLayout::Any;
@@ -240,7 +250,7 @@ std::vector<int> read_placement(const ParallelKeys& parallel, const Layout& layo
     const auto first = bounds.schedule->placement.begin();
     pattern = {first, first + layout.stages};
   }
-  if (!parallel.placement) {
+  if (!parallel.placement || is_auto(*parallel.placement)) {
     if (bounds.strategy->kind == StrategyKind::Greedy) return {};
     return pattern;
   }
@@ -278,12 +288,13 @@ PartitionKeys read_partition(const std::optional<JsonNode>& node, Diagnostics& d
       keys.rule.modules.push_back(count.value_or(1));
     }
   } else if (node->value->kind == JsonValue::Kind::String) {
-    if (read_choice(*node, contract_names("", "partition"), diagnostics) == 1) {
-      keys.rule.kind = PartitionRule::Kind::Uniform;
-    }
+    constexpr std::array kKinds = {PartitionRule::Kind::Balanced, PartitionRule::Kind::Uniform,
+                                   PartitionRule::Kind::Auto};
+    const auto choice = read_choice(*node, contract_names("", "partition"), diagnostics);
+    if (choice) keys.rule.kind = kKinds[*choice];
   } else {
     report(diagnostics, *node,
-           "expected \"balanced\", \"uniform\" or a list with the modules of each stage");
+           "expected \"balanced\", \"uniform\", \"auto\" or a list with the modules of each stage");
   }
   keys.valid = mistakes.none();
   return keys;
@@ -292,7 +303,9 @@ PartitionKeys read_partition(const std::optional<JsonNode>& node, Diagnostics& d
 void check_partition(const PartitionKeys& keys, const JsonNode& node, const PartitionSize& size,
                      Diagnostics& diagnostics) {
   if (!keys.valid) return;
-  const bool search = keys.rule.kind == PartitionRule::Kind::Balanced && size.parts < size.modules;
+  const bool cuts = keys.rule.kind == PartitionRule::Kind::Balanced ||
+                    keys.rule.kind == PartitionRule::Kind::Auto;
+  const bool search = cuts && size.parts < size.modules;
   const double blocks = search ? size.parts : size.lays_ranks ? size.ranks : 0;
   if (blocks * size.modules * size.modules > kMostCuts) {
     report(diagnostics, node,

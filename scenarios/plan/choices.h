@@ -45,9 +45,25 @@ struct BatchMix {
 /// in 128ths.
 BatchMix mix_batches(const Plan& plan, std::vector<SizedBatch> sizes, int samples);
 
+/// Returns the schedules of the catalogue that compete with orders of the search behind "auto", for
+/// stages as they lie in `plan`.
+std::vector<SchedulePolicy> hand_made_schedules(const Plan& plan);
+
 /// Returns a schedule that can be made: the hand-made one that nothing beats, or an order of its
 /// own. REQUIRES: that of `laid_out` is to be found.
 /// Throws: Error if no order fits into the memory of a device, saying what would.
 SchedulePolicy find_order(const LaidOut& laid_out);
+
+/// Returns whether a search chooses modules or ranks of stages: "auto".
+bool leaves_cut(const Question& question);
+
+struct CutEffort {
+  double usable = 1;  // share of each device's memory that may be taken
+  int looks = 300;    // quick estimates at most, fewer where steps are long
+};
+/// Returns the draft of `laid_out` with what is "auto" of modules, ranks and schedule chosen
+/// together: each device has room, if that was found, and a step is the shortest that was found,
+/// judged by simulated steps. Throws: Error as find_order(). REQUIRES: leaves_cut().
+Plan search_cut(const LaidOut& laid_out, const CutEffort& effort = {});
 
 }  // namespace interlock

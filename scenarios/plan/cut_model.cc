@@ -213,7 +213,9 @@ CutModel cut_model(const Question& question) {
   const PartitionRule& rule = question.partition;
   const int modules = static_cast<int>(question.graph.modules.size());
   const int parts = parts_of(question.strategy, question.stages);
-  const bool search = rule.kind == PartitionRule::Kind::Balanced && parts < modules;
+  const bool cuts =
+      rule.kind == PartitionRule::Kind::Balanced || rule.kind == PartitionRule::Kind::Auto;
+  const bool search = cuts && parts < modules;
   CutModel cut{.partition = {}, .rank_of_stage = question.placement};
   if (rule.kind == PartitionRule::Kind::Explicit) {
     cut.partition = explicit_partition(rule.modules);

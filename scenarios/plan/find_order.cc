@@ -71,7 +71,9 @@ bool competes(const Plan& plan, const ScheduleEntry& entry) {
              .empty();
 }
 
-std::vector<SchedulePolicy> candidates(const Plan& plan) {
+}  // namespace
+
+std::vector<SchedulePolicy> hand_made_schedules(const Plan& plan) {
   std::vector<SchedulePolicy> policies;
   for (const ScheduleEntry& entry : schedule_catalogue()) {
     if (!competes(plan, entry)) continue;
@@ -86,6 +88,8 @@ std::vector<SchedulePolicy> candidates(const Plan& plan) {
   }
   return policies;
 }
+
+namespace {
 
 /// Returns the seconds of the busiest rank for one step: no step is shorter.
 double busiest(const ListInputs& list) {
@@ -162,7 +166,7 @@ std::vector<double> capacities(const Plan& plan) {
 
 SearchInputs search_inputs(const Plan& plan, const LowerInputs& inputs) {
   const std::vector<double> capacity = capacities(plan);
-  SearchInputs search{.candidates = candidates(plan),
+  SearchInputs search{.candidates = hand_made_schedules(plan),
                       .own = plan.schedule,
                       .capacity = capacity,
                       .seed = plan.question.seed};

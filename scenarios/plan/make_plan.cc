@@ -68,6 +68,11 @@ Plan make_plan(const Question& question) { return complete(lay_out(question)); }
 
 Plan complete(LaidOut laid_out) {
   if (laid_out.draft.question.workload) return std::move(laid_out.draft);
+  if (leaves_cut(laid_out.draft.question)) {
+    Plan plan = search_cut(laid_out);
+    plan.unfolded = exact_folding(plan);
+    return plan;
+  }
   const bool sought = laid_out.draft.schedule.is_sought();
   SchedulePolicy schedule = sought ? find_order(laid_out) : laid_out.draft.schedule;
   Plan plan = std::move(laid_out.draft);

@@ -82,8 +82,14 @@ void refuse_sections(const JsonValue& document, const std::string& file) {
   }
 }
 
-/// Refuses a schedule that is itself a search: each plan would be searched anew.
+/// Refuses what is itself a search: each plan would be searched anew.
 void refuse_auto(const SearchRequest& request, const std::string& file) {
+  for (const JsonValue& partition : request.partitions) {
+    if (kind_of(partition) != "auto") continue;
+    throw Error(file +
+                ": /search/partition: \"auto\" is a search of its own; expected \"balanced\", "
+                "\"uniform\" or lists, and \"auto\" for the plan that is found");
+  }
   for (const JsonValue& schedule : request.schedules) {
     if (kind_of(schedule) != "auto") continue;
     throw Error(file +

@@ -38,6 +38,15 @@ TEST_CASE("a list places every stage, and no rank may be left without one") {
         "set: /parallel/placement/2: expected a whole number from 0 to 1, got 2");
 }
 
+TEST_CASE("cuts and ranks may be left to a search") {
+  const Question all = loaded(
+      {"parallel.pipeline=2", "parallel.stages=4", "partition=auto", "parallel.placement=auto"});
+  CHECK(all.partition.kind == PartitionRule::Kind::Auto);
+  CHECK(all.lays_freely);
+  CHECK(all.placement == std::vector<int>{0, 1, 0, 1});
+  CHECK_FALSE(loaded({"parallel.placement=loop"}).lays_freely);
+}
+
 TEST_CASE("greedy training has a stage for each module, laid over the ranks in blocks") {
   const Plan plan =
       lay_out(loaded({kEight, "parallel.pipeline=3", "training.strategy=greedy"})).draft;
