@@ -19,7 +19,7 @@ struct Launched {
   std::int64_t at = 0;
   std::int32_t name = 0;
 };
-using Sequence = std::vector<Launched>;
+using LaunchSequence = std::vector<Launched>;
 
 /// A part of `period` kernels that comes `count` times from `first` on.
 struct Repeats {
@@ -30,10 +30,10 @@ struct Repeats {
 constexpr std::size_t kLongestPeriod = 4096;  // kernels of a layer
 
 /// Returns the kernels of each thread in the order of their launches.
-std::vector<Sequence> launched_kernels(const KinetoEvents& events) {
+std::vector<LaunchSequence> launched_kernels(const KinetoEvents& events) {
   std::map<std::int64_t, const Launch*> launches;
   for (const Launch& launch : events.launches) launches[launch.correlation] = &launch;
-  std::vector<Sequence> threads(events.process_of.size());
+  std::vector<LaunchSequence> threads(events.process_of.size());
   for (const DeviceActivity& event : events.device) {
     if (event.work != DeviceWork::Kernel || event.correlation == 0) continue;
     const auto launch = launches.find(event.correlation);
@@ -41,7 +41,7 @@ std::vector<Sequence> launched_kernels(const KinetoEvents& events) {
     const auto thread = static_cast<std::size_t>(launch->second->thread);
     threads[thread].push_back({launch->second->at, event.name});
   }
-  for (Sequence& thread : threads) {
+  for (LaunchSequence& thread : threads) {
     std::stable_sort(thread.begin(), thread.end(),
                      [](const Launched& a, const Launched& b) { return a.at < b.at; });
   }
@@ -49,7 +49,7 @@ std::vector<Sequence> launched_kernels(const KinetoEvents& events) {
 }
 
 /// Returns where a part of `period` kernels comes at least twice in a row, as often as it does.
-std::vector<Repeats> repeats_of(const Sequence& kernels, std::size_t period) {
+std::vector<Repeats> repeats_of(const LaunchSequence& kernels, std::size_t period) {
   std::vector<Repeats> found;
   for (std::size_t first = 0; first + period < kernels.size();) {
     std::size_t last = first;
@@ -65,7 +65,7 @@ std::vector<Repeats> repeats_of(const Sequence& kernels, std::size_t period) {
 
 /// Returns the repeats of the shortest period that is most of `kernels` and comes equally often
 /// each time; nothing if there is none.
-std::vector<Repeats> layers_of(const Sequence& kernels) {
+std::vector<Repeats> layers_of(const LaunchSequence& kernels) {
   for (std::size_t period = 1; period <= std::min(kernels.size() / 2, kLongestPeriod); ++period) {
     const std::vector<Repeats> found = repeats_of(kernels, period);
     std::size_t covered = 0;
@@ -131,7 +131,7 @@ class Naming {
     std::optional<std::int64_t> found;
     for (std::size_t thread = 0; thread < threads_.size(); ++thread) {
       if (!shares_process(thread, forwards)) continue;
-      const Sequence& kernels = threads_[thread];
+      const LaunchSequence& kernels = threads_[thread];
       const auto next =
           std::lower_bound(kernels.begin(), kernels.end(), from,
                            [](const Launched& kernel, std::int64_t at) { return kernel.at < at; });
@@ -143,7 +143,7 @@ class Naming {
 
   /// Returns true if other threads launch kernels between repeats: then those are micro-batches.
   bool is_interrupted(std::size_t forwards, const std::vector<Repeats>& layers) const {
-    const Sequence& kernels = threads_[forwards];
+    const LaunchSequence& kernels = threads_[forwards];
     return std::any_of(layers.begin(), layers.end(), [&](const Repeats& one) {
       return other_launch(forwards, kernels[one.first].at, kernels[one.end() - 1].at).has_value();
     });
@@ -184,7 +184,7 @@ class Naming {
   /// Names what a forward has before its layers, since the backward and the update before it, and
   /// behind them, until another thread goes on.
   void name_rest(std::size_t thread, const std::vector<Repeats>& layers, std::size_t index) {
-    const Sequence& kernels = threads_[thread];
+    const LaunchSequence& kernels = threads_[thread];
     const Repeats& own = layers[index];
     const std::int64_t begin = kernels[own.first].at, updated = update_before(thread, begin);
     std::size_t first = index == 0 ? 0 : layers[index - 1].end();
@@ -202,7 +202,7 @@ class Naming {
   }
 
   KinetoEvents& events_;
-  std::vector<Sequence> threads_;
+  std::vector<LaunchSequence> threads_;
   std::vector<HostEvent> updates_;
   std::map<std::string, std::int32_t> names_;
 };
