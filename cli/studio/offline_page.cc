@@ -28,10 +28,12 @@ std::string engine_file(const std::string& name) {
 }
 
 void add_folder(const std::string& name, OfflineEngine& engine) {
-  for (const auto& entry : fs::directory_iterator(data_folder(name))) {
-    if (entry.path().extension() != ".json") continue;
-    engine.files[kDataFolder + name + "/" + entry.path().filename().string()] =
-        read_file(entry.path().string());
+  const fs::path folder = data_folder(name);
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    const fs::path& path = entry.path();
+    if (path.extension() != ".json") continue;
+    engine.files[kDataFolder + name + "/" + path.lexically_relative(folder).string()] =
+        read_file(path.string());
   }
 }
 

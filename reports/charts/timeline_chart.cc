@@ -340,7 +340,8 @@ std::string axis(const TimelinePanel& picture) {
     labels += text_at(x, y + 18, fixed(mark, marks.decimals));
   }
   labels += text_at(kTimelineLeft + picture.plot() / 2, y + 36,
-                    "time since the measured window began (" + scale.unit + ")");
+                    (picture.plot() < 400 ? "time (" : "time since the measured window began (") +
+                        scale.unit + ")");
   return lines + "\"/>\n" + labels + "</g>\n";
 }
 
@@ -399,6 +400,17 @@ TimelineTop top_of(const std::string& title, const std::string& words, const Pic
   return top;
 }
 
+/// Returns the words above one of several timelines, in lines.
+std::vector<std::string> panel_title(const ScenarioResult& result, const std::string& common,
+                                     const PictureStyle& style) {
+  const Metrics& metrics = result.measurement.metrics;
+  const std::string words = own_name(result.plan.question.name, common) + ": step time " +
+                            format(metrics.step_time) + ", busy " + format_percent(metrics.busy) +
+                            (metrics.fits_in_memory ? "" : std::string(", ") + kDoesNotFit);
+  constexpr double kBold = 13.5;  // as wide as letters of this size
+  return in_lines(words, style.width > 0 ? style.width - 40 : 0, kBold);
+}
+
 std::string one_timeline(const ScenarioResult& result, const PictureStyle& style) {
   const bool fits = result.measurement.metrics.fits_in_memory;
   TimelineTop top = top_of(result.plan.question.name,
@@ -428,16 +440,16 @@ std::string svg_timelines(const std::vector<ScenarioResult>& results, const Pict
   std::string text;
   double y = kTop + top.extra + kTitle;
   for (const ScenarioResult& result : results) {
+    const std::vector<std::string> words = panel_title(result, common, style);
+    y += kTextLine * static_cast<double>(words.size() - 1);
     panels.push_back(window_panel(result, y, length, style));
-    const Metrics& metrics = result.measurement.metrics;
-    text +=
-        text_at(kTimelineLeft, y - 7,
-                own_name(result.plan.question.name, common) + ": step time " +
-                    format(metrics.step_time) + ", busy " + format_percent(metrics.busy) +
-                    (metrics.fits_in_memory ? "" : std::string(", ") + kDoesNotFit),
-                metrics.fits_in_memory || style.grey ? " font-weight=\"bold\""
-                                                     : " font-weight=\"bold\" fill=\"#b3261e\"") +
-        panel_svg(panels.back());
+    const bool red = !result.measurement.metrics.fits_in_memory && !style.grey;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      text += text_at(style.width > 0 ? 20 : kTimelineLeft,
+                      y - 7 - kTextLine * static_cast<double>(words.size() - 1 - i), words[i],
+                      red ? " font-weight=\"bold\" fill=\"#b3261e\"" : " font-weight=\"bold\"");
+    }
+    text += panel_svg(panels.back());
     y = panels.back().bottom + kTitle + kGap;
   }
   const TimelineFoot foot = foot_of(

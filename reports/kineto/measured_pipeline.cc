@@ -22,7 +22,7 @@ struct OpPlace {
   std::size_t rank = 0, at = 0;
 };
 
-bool is_input_backward(Phase phase) {
+bool takes_gradients(Phase phase) {
   return phase == Phase::Backward || phase == Phase::BackwardInput;
 }
 
@@ -114,7 +114,7 @@ class PipelineAssembly {
   std::optional<OpKey> producer_kind(const OpKey& kind) const {
     const auto [stage, phase] = kind;
     if (phase == Phase::Forward && stage > 0) return OpKey{stage - 1, phase};
-    if (is_input_backward(phase) && stage + 1 < stages_) return OpKey{stage + 1, phase};
+    if (takes_gradients(phase) && stage + 1 < stages_) return OpKey{stage + 1, phase};
     return std::nullopt;
   }
 

@@ -3,7 +3,8 @@
 #include "reports/page/page_columns.h"
 
 #include <algorithm>
-#include <bit>
+#include <cstdint>
+#include <cstring>
 #include <limits>
 
 #include "reports/result/gzip.h"
@@ -40,8 +41,12 @@ std::vector<std::int32_t> differences(std::vector<std::int32_t> numbers) {
 float coarse(double value) {
   const float least = std::numeric_limits<float>::min();
   constexpr std::uint32_t kDropped = 12;  // bits of the mantissa's 23
-  const auto bits = std::bit_cast<std::uint32_t>(std::max(static_cast<float>(value), least));
-  return std::bit_cast<float>(bits >> kDropped << kDropped);
+  float number = std::max(static_cast<float>(value), least);
+  std::uint32_t bits = 0;  // copied: the library of cli/studio/wasm has no bit_cast
+  std::memcpy(&bits, &number, sizeof bits);
+  bits = bits >> kDropped << kDropped;
+  std::memcpy(&number, &bits, sizeof bits);
+  return number;
 }
 
 }  // namespace interlock
