@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "scenarios/plan/choices.h"
+#include "scenarios/plan/known_prices.h"
 #include "scenarios/plan/lower_plan.h"
 #include "scenarios/plan/step_time.h"
 
@@ -79,7 +80,7 @@ class CutSearch {
         usable_(effort.usable),
         random_(static_cast<std::uint64_t>(plan.question.seed), 11) {
     Question& question = plan_.question;
-    if (!question.known_exchanges) question.known_exchanges = std::make_shared<KnownExchanges>();
+    if (!question.known_prices) question.known_prices = std::make_shared<KnownPrices>();
     cuts_ = question.partition.kind == PartitionRule::Kind::Auto;
     const ScheduleEntry& entry = *plan_.schedule.kind;
     sought_ = plan_.schedule.is_sought();

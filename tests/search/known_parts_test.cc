@@ -29,7 +29,8 @@ Told told_by(const Load& load) {
     const Question question = load();
     Told told;
     const StepEstimate layout = bound_layout(question, {.overlap = question.schedule.overlap});
-    const Plan plan = lay_out(question);
+    const LaidOut laid_out = lay_out(question);
+    const Plan& plan = laid_out.ordered();
     const StepEstimate bound = estimate_step(plan, Grade::PlanBound);
     const PlanEstimate look = estimate_by_look(plan);
     told.numbers = {layout.time.value(),

@@ -76,8 +76,8 @@ TEST_CASE("plans of no use are left out, and what is found is the best of the ot
     });
   };
   request.check_use = [](const Plan& plan) {
-    const DataParallel& data = plan.question.data_parallel;
-    if (data.gradient_reduction == GradientReduction::Step) throw Error("too late");
+    const DataParallel& replicas = plan.question.data_parallel;
+    if (replicas.gradient_reduction == GradientReduction::Step) throw Error("too late");
   };
   const SearchResult soon = search_plans(document, request, 2);
   REQUIRE(!soon.plans.empty());
