@@ -12,6 +12,7 @@
 #include "reports/sweeps/sweep_row.h"
 #include "reports/sweeps/sweep_store.h"
 #include "reports/terminal/layout.h"
+#include "reports/words/encode.h"
 #include "reports/words/scale.h"
 
 namespace interlock {
