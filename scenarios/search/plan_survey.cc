@@ -106,11 +106,20 @@ class Surveyor {
 
  private:
   Question question_of(std::size_t layout, const WorkOrder& order) {
-    Question question = load_point(
-        std::make_shared<const JsonValue>(space_.document_of(space_.layouts()[layout], order)),
-        parts_);
-    question.known_prices = prices_;
+    const auto document =
+        std::make_shared<const JsonValue>(space_.document_of(space_.layouts()[layout], order));
+    Question question = load_point(document, parts_);
+    question.known_prices = prices_on(*document->find("cluster"));
     return question;
+  }
+
+  /// Returns what is known of `cluster`: the machines of a mixed one are tried in several orders.
+  std::shared_ptr<KnownPrices> prices_on(const JsonValue& cluster) {
+    const auto found = std::find_if(prices_.begin(), prices_.end(),
+                                    [&](const auto& known) { return known.first == cluster; });
+    if (found != prices_.end()) return found->second;
+    prices_.emplace_back(cluster, std::make_shared<KnownPrices>());
+    return prices_.back().second;
   }
 
   LaidOut laid_out(std::size_t layout, const WorkOrder& order) {
@@ -184,7 +193,7 @@ class Surveyor {
   const std::vector<std::vector<WorkOrder>>& orders_;
   const SearchRequest& request_;
   KnownParts parts_;
-  std::shared_ptr<KnownPrices> prices_ = std::make_shared<KnownPrices>();
+  std::vector<std::pair<JsonValue, std::shared_ptr<KnownPrices>>> prices_;  // by cluster
 };
 
 std::vector<std::vector<WorkOrder>> orders_of(const PlanSpace& space) {

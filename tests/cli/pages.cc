@@ -34,6 +34,9 @@ std::pair<std::size_t, std::size_t> answer_after(const std::vector<std::string>&
     for (end = ++at; end < lines.size() && lines[end] != "```";) ++end;
   } else if (lines[at].starts_with("|")) {
     while (end < lines.size() && lines[end].starts_with("|")) ++end;
+    const bool noted =
+        end + 1 < lines.size() && lines[end].empty() && lines[end + 1].starts_with("†");
+    if (noted) end += 2;
   }
   return {at, end};
 }

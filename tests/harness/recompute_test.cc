@@ -65,7 +65,6 @@ std::vector<RecomputeTrial> trials() {
     for (const std::string schedule :
          {R"("gpipe")", R"("1f1b")", R"("zb-h1")", R"({"kind": "1f1b", "backward": "split"})"}) {
       all.push_back({kDeep, devices, R"("global")", schedule, R"("selective")"});
-      all.push_back({kFused, devices, R"("global")", schedule, R"("selective")"});
     }
     for (const std::string strategy :
          {R"("local")", R"({"kind": "interlocking", "n_wise": 3})",
@@ -73,7 +72,10 @@ std::vector<RecomputeTrial> trials() {
       all.push_back({kDeep, devices, strategy, R"("eager")", R"({"modules": ["core_attn"]})"});
     }
   }
-  all.push_back({kDeep, 2, R"("global")", R"("1f1b")", R"({"full_layers": 3})"});
+  for (const std::string& model : {kDeep, kFused}) {
+    all.push_back({model, 2, R"("global")", R"("1f1b")", R"({"full_layers": 3})"});
+    all.push_back({model, 2, R"("global")", R"("gpipe")", R"({"full_layers": 3})"});
+  }
   for (const std::string& model : {kResidualMlp, kReversible, kTransformer}) {  // a block a stage
     for (const std::string schedule : {R"("zb-h1")", R"({"kind": "1f1b", "backward": "split"})"}) {
       all.push_back({.model = model, .schedule = schedule});
