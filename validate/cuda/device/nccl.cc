@@ -10,7 +10,7 @@ namespace interlock::cuda {
 
 namespace {
 
-// As NCCL's reference gives them: ncclResult_t 0 is success, ncclDataType_t 0 is int8 and 9 is
+// Numbers of NCCL's reference: ncclResult_t 0 is success, ncclDataType_t 0 is int8 and 9 is
 // bfloat16, ncclRedOp_t 0 is the sum.
 constexpr int kBytes = 0, kBf16 = 9, kSum = 0;
 using Communicator = void*;

@@ -10,7 +10,7 @@
 
 namespace interlock::cuda {
 
-/// As long as this lives, kernels that are issued belong to "F stage 2, micro-batch 5". Costs next
+/// Names kernels that are issued while it lives: "F stage 2, micro-batch 5". Costs next
 /// to nothing where no tool is attached.
 class OpRange {
  public:
