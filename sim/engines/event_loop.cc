@@ -254,7 +254,7 @@ void EventLoop::let_go(int channel, int micro_batch, double time) {
   const auto end = holds_.let_go(channel, micro_batch, time);
   if (!end) return;
   const Channel& what = program_.channels[channel];
-  change_memory(*end, what.from_rank, MemoryClass::Boundary, -what.bytes.value());
+  change_memory(*end, what.from_rank, MemoryClass::Boundary, -held_by_sender(what).value());
 }
 
 void EventLoop::change_memory(double at, int rank, MemoryClass memory_class, double bytes) {

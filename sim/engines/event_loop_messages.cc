@@ -13,10 +13,8 @@ bool EventLoop::send(int stream, StreamState& state) {
   ChannelState& queue = channels_[index];
   if (std::exchange(state.handed_over, false)) {
     const bool stood = queue.synchronous || queue.sender_waits;  // for the transfer
-    if (stood && !ranks_[state.rank].several_streams) {
-      const auto way =
-          times_.message(index, state.cursor.micro_batch(), {queue.occupancy, queue.latency});
-      state.message_sent = now_ - way.occupancy - (queue.synchronous ? way.latency : 0);
+    if (stood && now_ > state.stood_from && !ranks_[state.rank].several_streams) {
+      state.message_sent = state.stood_from;
       state.message_arrival = now_;
     }
     return true;
@@ -141,8 +139,7 @@ void EventLoop::transfer(int index, int micro_batch) {
   ++queue.untaken;
   if (sink_.memory) {
     const Channel& channel = program_.channels[index];
-    change_memory(now_, channel.to_rank, MemoryClass::Boundary,
-                  channel.received.value_or(channel.bytes).value());
+    change_memory(now_, channel.to_rank, MemoryClass::Boundary, held_by_receiver(channel).value());
   }
   const Pending pending{index, micro_batch, now_};
   if (queue.wire < 0) {
@@ -221,10 +218,15 @@ void EventLoop::report(const Pending& pending, double start, double end, double 
     if (channel.read_by_head) {
       let_go(pending.channel, pending.micro_batch, end);
     } else if (!channel.from_resident) {
-      change_memory(end, channel.from_rank, MemoryClass::Boundary, -channel.bytes.value());
+      change_memory(end, channel.from_rank, MemoryClass::Boundary,
+                    -held_by_sender(channel).value());
     }
   }
   ChannelState& queue = channels_[pending.channel];
+  // A sender that waits stands from its Send on, a synchronous one from the transfer's start.
+  if (queue.sender >= 0 && (queue.synchronous || queue.sender_waits)) {
+    streams_[queue.sender].stood_from = queue.synchronous ? start : pending.sent;
+  }
   if (queue.sender_waits) wake_at(queue.sender, end);
   deliver(pending.channel, {pending.sent, arrival});
 }

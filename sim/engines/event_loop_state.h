@@ -33,6 +33,7 @@ struct EventLoopState {
   struct StreamState {
     Cursor cursor;
     double message_sent = 0, message_arrival = -1;  // the last message it had to wait for
+    double stood_from = 0;                          // at its Send, for the transfer; see Channel
     double collectives = 0;                         // how long it waited for some since its last op
     int rank = 0, number = 0;
     bool computing = false;

@@ -209,7 +209,7 @@ void LongestPath::let_go(int channel, int micro_batch, double time) {
   const auto end = holds_.let_go(channel, micro_batch, time);
   if (!end) return;
   const Channel& what = program_.channels[channel];
-  change_memory(*end, what.from_rank, MemoryClass::Boundary, -what.bytes.value());
+  change_memory(*end, what.from_rank, MemoryClass::Boundary, -held_by_sender(what).value());
 }
 
 void LongestPath::change_memory(double at, int rank, MemoryClass memory_class, double bytes) {
@@ -392,12 +392,12 @@ LongestPath::Message LongestPath::transfer(int index, double at, int micro_batch
   }
   if (sink_.memory) {
     const Channel& channel = program_.channels[index];
-    change_memory(at, channel.to_rank, MemoryClass::Boundary,
-                  channel.received.value_or(channel.bytes).value());
+    change_memory(at, channel.to_rank, MemoryClass::Boundary, held_by_receiver(channel).value());
     if (channel.read_by_head) {
       let_go(index, micro_batch, end);
     } else if (!channel.from_resident) {
-      change_memory(end, channel.from_rank, MemoryClass::Boundary, -channel.bytes.value());
+      change_memory(end, channel.from_rank, MemoryClass::Boundary,
+                    -held_by_sender(channel).value());
     }
   }
   return {at, arrival};

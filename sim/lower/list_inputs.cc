@@ -59,9 +59,9 @@ ListOp list_op(const Program& program, const Segment& segment) {
           (i < last ? -1 : 1) * program.buffers[i->index].bytes.value();
     } else if (i->code == Opcode::Send && program.channels[i->index].wire >= 0) {
       const Channel& channel = program.channels[i->index];
-      op.sent += channel.bytes.value();
+      op.sent += held_by_receiver(channel).value();
       const bool stays = channel.from_resident || channel.read_by_head;  // until the head runs
-      op.give += stays ? 0 : channel.bytes.value();
+      op.give += stays ? 0 : held_by_sender(channel).value();
       op.delay = (channel.occupancy + channel.latency).value();
     }
   }

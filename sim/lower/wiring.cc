@@ -101,7 +101,10 @@ int Wiring::make_channel(Cargo cargo, int from_stage, int to_stage, int micro_ba
   if (channel.from_rank != channel.to_rank) {
     channel.wire = wire(channel.from_rank, channel.to_rank);
     channel.latency = latencies_[channel.wire];
-    if (!resident) channel.bytes = channel.bytes / inputs_.policy.message_parts;
+    if (!resident && inputs_.policy.message_parts > 1) {
+      channel.held = channel.bytes;
+      channel.bytes = channel.bytes / inputs_.policy.message_parts;
+    }
     channel.synchronous = inputs_.policy.copies_on_compute_stream && !resident;
     channel.sender_waits = inputs_.policy.waits_for_sends && !channel.synchronous && !resident &&
                            channel.depth == Channel::kUnlimited;

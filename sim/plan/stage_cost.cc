@@ -105,15 +105,15 @@ Footprint head_state(const Head& head, const PriceInputs& inputs) {
 }
 
 Seconds addition_time(Bytes tensor, const PriceInputs& inputs) {
-  if (inputs.device.memory_bandwidth.value() <= 0) return Seconds(0);
+  if (!has_rates(inputs.device)) return Seconds(0);
   const Work addition{.op_class = OpClass::Elementwise, .bytes = 3 * tensor};
   return time_of(addition, inputs.device, inputs.precision);
 }
 
-/// Returns the time of the passes over `gradients` at an update.
+/// Returns the time of the passes over `gradients` at an update; 0 on a device without rates.
 Seconds sweep_time(Bytes gradients, const PriceInputs& inputs) {
   const double passes = inputs.framework.gradient_sweeps;
-  if (passes == 0 || gradients <= Bytes(0)) return Seconds(0);
+  if (passes == 0 || gradients <= Bytes(0) || !has_rates(inputs.device)) return Seconds(0);
   const Work sweep{.op_class = OpClass::Optimizer, .bytes = passes * gradients};
   return time_of(sweep, inputs.device, inputs.precision);
 }

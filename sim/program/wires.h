@@ -55,10 +55,21 @@ struct Channel {
   bool read_by_head = false;   // of the sender, too: given back when both have, see Buffer::message
   Bytes bytes;                 // on one device of the sender
   std::optional<Bytes> received = {};  // on one of the receiver, if not as many
-  Seconds occupancy;                   // bytes / bandwidth of the wire
-  Seconds latency;                     // follows, occupies nothing
-  std::vector<WireFlow> flows = {};    // of a message, all at once; empty: `bytes` over `wire`
+  /// On a device of either end: the whole tensor, if a message is a part of it that other devices
+  /// make whole again. See `held_by_sender`.
+  std::optional<Bytes> held = {};
+  Seconds occupancy;                 // bytes / bandwidth of the wire
+  Seconds latency;                   // follows, occupies nothing
+  std::vector<WireFlow> flows = {};  // of a message, all at once; empty: `bytes` over `wire`
 };
+
+/// Returns the bytes that a device of the sender gives back when a message has left.
+inline Bytes held_by_sender(const Channel& channel) { return channel.held.value_or(channel.bytes); }
+
+/// Returns the bytes that a device of the receiver holds from when a message is sent.
+inline Bytes held_by_receiver(const Channel& channel) {
+  return channel.held.value_or(channel.received.value_or(channel.bytes));
+}
 
 /// The way between two ranks. Its messages are first in, first out; of those that several streams
 /// hand over at one instant, any may be first. Flows of collectives have wires of their own.

@@ -56,11 +56,25 @@ void slow_devices(Json& cluster, double factor) {
   for (Json& peak : device["peak"]) peak = times(peak.get<std::string>(), 1 / factor);
 }
 
+void slow_framework(Json& framework, double factor) {
+  for (const char* time : {"kernel_issue", "backward_issue", "exchange_issue"}) {
+    if (framework.contains(time)) {
+      framework[time] = times(framework[time].get<std::string>(), factor);
+    }
+  }
+  if (framework.contains("message_copies")) {
+    framework["message_copies"] = times(framework["message_copies"].get<std::string>(), 1 / factor);
+  }
+}
+
 }  // namespace
 
 Json slowed(Json scenario, double factor) {
   scale_links(scenario["cluster"], 1 / factor, factor);
   slow_devices(scenario["cluster"], factor);
+  if (Json& training = scenario["training"]; training.contains("framework")) {
+    slow_framework(training["framework"], factor);
+  }
   if (!scenario["model"].contains("modules")) return scenario;
   for (Json& module : scenario["model"]["modules"]) {
     for (const char* key : {"forward", "backward_input", "backward_weight", "update", "head"}) {

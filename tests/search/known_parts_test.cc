@@ -63,7 +63,7 @@ void spoil(JsonValue& document, Random& random) {
       set_json(document, "training.framework", json_text("no-such-framework"), "test");
       return;
     case 3:
-      set_json(document, "training.framework", json_text("torchtitan"), "test");
+      set_json(document, "training.framework", json_text("megatron-lm"), "test");
       return;
     default:
       return;

@@ -129,15 +129,16 @@ class IssuedStreams {
       end = std::max(now, transfer.end);
       message.arrival = std::max(now, transfer.arrival);
     }
-    changes_.push_back({now, channel.received.value_or(channel.bytes).value(), channel.to_rank,
-                        MemoryClass::Boundary});
+    changes_.push_back(
+        {now, held_by_receiver(channel).value(), channel.to_rank, MemoryClass::Boundary});
     if (channel.from_resident) return;
     if (channel.read_by_head) return let_go(index, message.micro_batch, end);
     give_back(channel, end);
   }
 
   void give_back(const Channel& channel, Seconds now) {
-    changes_.push_back({now, -channel.bytes.value(), channel.from_rank, MemoryClass::Boundary});
+    changes_.push_back(
+        {now, -held_by_sender(channel).value(), channel.from_rank, MemoryClass::Boundary});
   }
 
   void let_go(int index, int micro_batch, Seconds now) {

@@ -142,12 +142,12 @@ void ThreadedProgram::give_times(int index, Message& message, Time sent) {
     const Seconds left = in_seconds(message.left), landed = in_seconds(message.landed);
     log_.transfers.push_back({left, left, landed, landed, index, message.micro_batch});
   }
-  log_.memory.push_back({in_seconds(sent), channel.received.value_or(channel.bytes).value(),
-                         channel.to_rank, MemoryClass::Boundary});
+  log_.memory.push_back({in_seconds(sent), held_by_receiver(channel).value(), channel.to_rank,
+                         MemoryClass::Boundary});
   if (channel.from_resident) return;
   if (channel.read_by_head) return let_go(index, message.micro_batch, end);
-  log_.memory.push_back(
-      {in_seconds(end), -channel.bytes.value(), channel.from_rank, MemoryClass::Boundary});
+  log_.memory.push_back({in_seconds(end), -held_by_sender(channel).value(), channel.from_rank,
+                         MemoryClass::Boundary});
 }
 
 /// Notes that the transfer or the head that reads a message is done; the later one frees it.
@@ -155,8 +155,8 @@ void ThreadedProgram::let_go(int index, int micro_batch, Time time) {
   const auto end = holds_.let_go(index, micro_batch, time);
   if (!end) return;
   const Channel& channel = program_.channels[index];
-  log_.memory.push_back(
-      {in_seconds(*end), -channel.bytes.value(), channel.from_rank, MemoryClass::Boundary});
+  log_.memory.push_back({in_seconds(*end), -held_by_sender(channel).value(), channel.from_rank,
+                         MemoryClass::Boundary});
 }
 
 bool ThreadedProgram::receive(Stream& stream, Lock& lock) {

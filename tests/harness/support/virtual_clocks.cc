@@ -211,7 +211,7 @@ void VirtualClocks::read_half(int index, int micro_batch, Ticks time) {
   }
   const Channel& channel = program_.channels[index];
   change_memory(std::max(time, other->second), channel.from_rank, MemoryClass::Boundary,
-                -channel.bytes.value());
+                -held_by_sender(channel).value());
   half_read.erase(other);
 }
 

@@ -117,8 +117,7 @@ void VirtualClocks::hand_over(int index, int micro_batch) {
   Queue& queue = queues_[index];
   queue.messages.push_back({.micro_batch = micro_batch, .sent = now_});
   changed_ = true;
-  change_memory(now_, channel.to_rank, MemoryClass::Boundary,
-                channel.received.value_or(channel.bytes).value());
+  change_memory(now_, channel.to_rank, MemoryClass::Boundary, held_by_receiver(channel).value());
   if (channel.wire < 0) return give_times(index, queue.messages.back(), now_);
   ways_[channel.wire].pending.push_back(index);
   carry(channel.wire);
@@ -159,7 +158,7 @@ void VirtualClocks::give_times(int index, Message& message, Ticks start) {
   if (channel.read_by_head) {
     read_half(index, message.micro_batch, end);
   } else if (!channel.from_resident) {
-    change_memory(end, channel.from_rank, MemoryClass::Boundary, -channel.bytes.value());
+    change_memory(end, channel.from_rank, MemoryClass::Boundary, -held_by_sender(channel).value());
   }
   if (!travels) return;
   makespan_ = std::max(makespan_, message.arrival);
