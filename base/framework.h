@@ -25,6 +25,9 @@ struct Framework {
   std::optional<Seconds> backward_issue = {};
   /// Speed of its matrix products and its attention, over the device's efficiencies.
   double product_speed = 1, attention_speed = 1;
+  /// Speed of products of 16 bits that have an odd size, over others: e.g. of a readout whose
+  /// vocabulary nothing pads, so that no row of logits begins where loads of several elements may.
+  double odd_product_speed = 1;
   /// Bytes that the loss moves, over those of a loss in one kernel each way.
   double loss_traffic = 1;
   /// Bytes of each logit that the loss keeps from its forward to its backward, and bytes that its
@@ -42,6 +45,9 @@ struct Framework {
   std::map<std::string, Bytes> library_memory = {};
   /// Bytes that the softmax over attention scores moves, over those of one that also scales them.
   double softmax_traffic = 1;
+  /// Its kernel takes that many heads of samples at once, and is there for multiples alone: else
+  /// scores are cast, scaled and masked by kernels of their own. 0: it is always there.
+  double softmax_group = 0;
   /// Routing and moving tokens of experts takes a kernel for each small step.
   bool routes_in_steps = false;
   bool fp32_gradients = false;  // weight gradients are kept and exchanged in fp32

@@ -3,6 +3,7 @@
 #include "models/layers/operators.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "models/layers/adapters.h"
 
@@ -94,10 +95,24 @@ Bytes gradients_of(const Operator& op, const BuildOptions& options) {
               : op.gradients;
 }
 
+/// Makes `work`, the kernel of a softmax, five kernels: scores are cast to fp32, scaled and masked
+/// before it, and cast back behind it. In units of `passes` over scores of 16 bits.
+/// Source: FusedScaleMaskSoftmax in megatron/model/fused_softmax.py (NVIDIA/Megatron-LM, 2021).
+void take_apart(Work& work, double passes, double fused_passes) {
+  work.launches += 4;
+  work.bytes *= passes / fused_passes;
+}
+
+/// Returns true if `op` is a softmax that the fused kernel of `framework` is not there for.
+bool taken_apart(const Operator& op, const Framework& framework) {
+  return framework.softmax_group > 0 && std::fmod(op.softmaxes, framework.softmax_group) != 0;
+}
+
 /// Returns the forward of `op` in `framework`.
 Work forward_work(const Operator& op, const Framework& framework) {
   Work work = op.forward;
   if (framework.routes_in_steps) work.launches += op.forward_steps;
+  if (taken_apart(op, framework)) take_apart(work, 3 + 4 + 4 + 4 + 3, 2);
   return work;
 }
 
@@ -105,6 +120,7 @@ Work forward_work(const Operator& op, const Framework& framework) {
 Work input_work(const Operator& op, const Framework& framework) {
   Work work = op.input_gradient;
   if (framework.routes_in_steps) work.launches += op.backward_steps;
+  if (taken_apart(op, framework)) take_apart(work, 3 + 6 + 4 + 4 + 3, 3);
   return work;
 }
 

@@ -38,11 +38,12 @@ struct Operator {
   // keep beside its stash.
   int forward_steps = 0, backward_steps = 0;
   Bytes stash_of_steps;
-  int keeper = 0;     // operators back to one that saves its input for it
-  Bytes stash;        // saved from forward to backward: inputs
-  Bytes inner_stash;  // saved, too, but made by the operator itself
-  Bytes gradients;    // of its input and output together, live while its backward runs
-  Bytes waiting;      // gradients of others that are live meanwhile, see wait_beside
+  double softmaxes = 0;  // of a softmax: equal ones, a head of a sample each; 0: it is none
+  int keeper = 0;        // operators back to one that saves its input for it
+  Bytes stash;           // saved from forward to backward: inputs
+  Bytes inner_stash;     // saved, too, but made by the operator itself
+  Bytes gradients;       // of its input and output together, live while its backward runs
+  Bytes waiting;         // gradients of others that are live meanwhile, see wait_beside
   bool reads_module_input = false;  // its input gradient is needed by the module before only
   LayerParts parts;                 // that run it again, and then drop its inner stash
   LayerParts remade;                // that make its stash again

@@ -117,6 +117,7 @@ std::vector<Operator> materialised_attention(const BlockForm& t, const BlockSize
                                   .variant = OpVariant::Softmax},
                                  z.element);
   softmax.inner_stash = Bytes(elements * z.element);
+  softmax.softmaxes = head_product(t, z, z.stored, z.stored).batch;
   softmax.parts = LayerPart::CoreAttention;
   Operator values = attention_product(t, z, z.attentions, elements + z.values_read + z.attentions);
   values.stash = Bytes(z.values * z.element);

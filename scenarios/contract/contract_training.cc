@@ -270,6 +270,9 @@ std::vector<ContractKey> kernel_keys() {
        "Speed of its matrix products, over the device's `efficiency` of `gemm`."},
       {"attention_speed", number(0.01, 1), "1",
        "Speed of its attention, over the device's `efficiency` of `attention`."},
+      {"odd_product_speed", number(0.01, 1), "1",
+       "Speed of products of 16 bits one of whose sizes is odd, over others: of a readout whose "
+       "vocabulary is not padded, no row of logits begins where several elements load at once."},
       {"loss_traffic", number(1, kMostTraffic), "1",
        "Bytes that the loss moves, over those of a loss in one kernel each way."},
       {"loss_stash", number(0, 100), "4",
@@ -280,7 +283,11 @@ std::vector<ContractKey> kernel_keys() {
        "Bytes of each logit that the loss's backward makes beside what it kept."},
       {"softmax_traffic", number(1, kMostTraffic), "1",
        "Bytes that the softmax over stored attention scores moves, over those of one kernel that "
-       "also scales and masks them."}};
+       "also scales and masks them."},
+      {"softmax_group", number(0, 1024), "0",
+       "Heads of samples that the fused kernel of that softmax takes at once. Where the heads of a "
+       "device times the samples of a micro-batch are no multiple of it, five kernels cast, scale, "
+       "mask, take the softmax and cast back. 0: the kernel is always there."}};
 }
 
 /// Lists the ways of a framework to keep, sum and send.

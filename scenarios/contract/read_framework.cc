@@ -42,6 +42,7 @@ Framework read_framework(const JsonNode& node, Diagnostics& diagnostics) {
   }
   framework.product_speed = section.number("product_speed");
   framework.attention_speed = section.number("attention_speed");
+  framework.odd_product_speed = section.number("odd_product_speed");
   framework.loss_traffic = section.number("loss_traffic");
   framework.loss_stash = section.number("loss_stash");
   framework.loss_gradients = section.written_number("loss_gradients");
@@ -52,6 +53,7 @@ Framework read_framework(const JsonNode& node, Diagnostics& diagnostics) {
     framework.library_memory = read_library_memory(*memory, diagnostics);
   }
   framework.softmax_traffic = section.number("softmax_traffic");
+  framework.softmax_group = section.number("softmax_group");
   framework.gradient_passes = section.number("gradient_passes");
   framework.gradient_sweeps = section.number("gradient_sweeps");
   framework.update_bytes = section.number("update_bytes");

@@ -3,6 +3,7 @@
 #include "sim/plan/stage_cost.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "base/error.h"
@@ -17,6 +18,22 @@ Seconds issue_of(const Work& item, const Framework& framework) {
   const bool gradient = item.role == OpRole::InputGradient || item.role == OpRole::WeightGradient;
   return gradient ? framework.backward_issue.value_or(framework.kernel_issue)
                   : framework.kernel_issue;
+}
+
+/// Returns true if `work` is a product in 16 bits of matrices whose rows begin anywhere.
+bool is_odd(const Work& work, Precision precision) {
+  const bool sixteen = precision == Precision::Bf16 || precision == Precision::Fp16;
+  const ProductShape& s = work.shape;
+  const auto odd = [](double size) { return std::fmod(size, 2) == 1; };
+  return sixteen && work.op_class == OpClass::Gemm && s.k > 0 && (odd(s.m) || odd(s.n) || odd(s.k));
+}
+
+/// Returns the time of `work` on the device, under the framework.
+KernelTime time_of_kernel(const Work& work, const PriceInputs& inputs) {
+  KernelTime time = kernel_time(work, inputs.device, inputs.precision);
+  const double speed = inputs.framework.odd_product_speed;
+  if (speed < 1 && is_odd(work, inputs.precision)) time.compute = time.compute / speed;
+  return time;
 }
 
 bool passes(const Exchange& exchange) { return exchange.way != TokenWay::None; }
@@ -40,7 +57,7 @@ OpCost price(const std::vector<Work>& work, const PriceInputs& inputs,
              const std::vector<Exchange>& exchanges = {}, bool places = false) {
   OpCost cost;
   for (const Work& item : work) {
-    const KernelTime time = kernel_time(item, inputs.device, inputs.precision);
+    const KernelTime time = time_of_kernel(item, inputs);
     const double bound = std::max(time.compute, time.memory).value();
     const double share = bound > 0 ? bound / time.whole().value() : 0;
     const bool computes = time.compute >= time.memory;

@@ -1,4 +1,4 @@
-// What a framework makes of messages between stages, against times counted by hand.
+// Messages between stages as a framework sends them, against times counted by hand.
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/simulate/run_scenario.h"
 #include "tests/scenarios/documents.h"
