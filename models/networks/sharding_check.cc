@@ -273,6 +273,12 @@ bool check_layout(Section& reader, const Sharding& sharding) {
     report_at_model(reader, shape + ", got " + number(sharding.tensor));
     good = false;
   }
+  if (sharding.expert_tensor) {
+    report_at_model(reader,
+                    "expert_tensor goes with the 1D tensor layout, the others divide experts as "
+                    "everything; expected one of the two");
+    good = false;
+  }
   if (sharding.sequence_parallel && sharding.tensor > 1) {
     report_at_model(reader,
                     "sequence parallelism goes with the 1D tensor layout, the others divide "

@@ -141,6 +141,10 @@ void FoldedLinks::unite(const std::vector<int>& one, const std::vector<int>& oth
   for (std::size_t i = 0; i < one.size(); ++i) {
     int a = find(one[i]), b = find(other[i]);
     if (a == b) continue;
+    const Link first = link(inputs_.cluster, ids_[a]), second = link(inputs_.cluster, ids_[b]);
+    if (first.bandwidth != second.bandwidth) {
+      problem_ = "link " + first.name + " has another bandwidth than link " + second.name;
+    }
     if (sizes_[a] < sizes_[b]) std::swap(a, b);
     parents_[b] = a;
     sizes_[a] += sizes_[b];

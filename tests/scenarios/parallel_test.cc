@@ -195,6 +195,9 @@ TEST_CASE("experts may lie on tensor devices, too, if those have tokens of their
   CHECK(said(R"("expert_tensor": 3, "sequence_parallel": true)") ==
         "set: /parallel/expert_tensor: each expert is divided among the 16 devices of a pipeline "
         "rank (data x context x tensor); expected a divisor of 16, got 3");
+  CHECK(refused({R"(parallel={"pipeline": 4, "data": 16, "expert_tensor": 2,
+                              "tensor_layout": "2d"})"})
+            .find("expert_tensor goes with the 1D tensor layout") != std::string::npos);
   CHECK(refused({"model.experts=null", R"(parallel={"pipeline": 32, "data": 2,
                                                      "expert_tensor": 2})"})
             .find("a transformer without \"experts\" cannot be divided") != std::string::npos);

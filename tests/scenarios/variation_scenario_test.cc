@@ -77,6 +77,12 @@ TEST_CASE("one slow device unfolds its replica, a slow rank does not, jitter unf
             R"({"stragglers": [{"device": 1, "slowdown": 2, "from_step": 3}]})")) == 4);
   CHECK(simulated(replicas_with(R"({"jitter": {"spread": 0.1}, "seeds": 2})")) == 4);
   CHECK(simulated(replicas_with(R"({"slow_links": [{"from": 0, "to": 2, "slowdown": 2}]})")) == 4);
+  // 0 -> 2 leaves by the slow port of 0, 1 -> 3 arrives by that of 3: equal alone, not together.
+  Overrides ports = replicas_with(R"({"slow_links": [{"from": 0, "to": 3, "slowdown": 2}]})");
+  ports.emplace_back(R"(cluster={"kind": "machine", "device": "a100-80g", "devices_per_node": 4,
+      "nodes": 1, "port": {"latency": "0 s", "bandwidth": "1 GB/s"},
+      "cards": {"per_node": 1, "latency": "0 s", "bandwidth": "1 GB/s"}})");
+  CHECK(simulated(ports) == 4);
 }
 
 std::string folding_mistake(const std::string& variation) {
