@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "tests/properties/random_extras.h"
 #include "tests/properties/scaled_scenario.h"
 
 namespace interlock {
@@ -38,7 +39,7 @@ class Draw {
     if (chance(0.3)) document["partition"] = "uniform";
     if (chance(0.25)) document["variation"] = variation();
     if (transformer_ && chance(0.1)) document["simulate"] = {{"memory_contention", true}};
-    if (chance(0.25)) document["training"]["framework"] = framework();
+    add_extras(document, random_);
     return document;
   }
 
@@ -256,17 +257,6 @@ class Draw {
     }
     if (chance(0.2)) recompute_some(keys);
     if (global && chance(0.2)) freeze_some(keys);
-    return keys;
-  }
-
-  /// Draws what a framework adds between and beside kernels.
-  Json framework() {
-    Json keys = {{"divides_messages", transformer_}, {"waits_for_sends", chance(0.4)}};
-    keys["overlaps_sums"] = chance(0.2);
-    if (chance(0.3)) keys["message_copies"] = "20 GB/s";
-    if (chance(0.4)) keys.update({{"kernel_issue", "5 us"}, {"backward_issue", "3 us"}});
-    if (chance(0.4))
-      keys.update({{"exchange_issue", "10 us"}, {"gradient_sweeps", 3}, {"gradient_passes", 2}});
     return keys;
   }
 

@@ -37,7 +37,8 @@ void scale_links(Json& cluster, double widening, double slowing) {
       }
     }
   }
-  for (const char* part : {"link", "port", "cards"}) {
+  if (cluster.contains("network")) scale_links(cluster["network"], widening, slowing);
+  for (const char* part : {"link", "port", "cards", "host", "local", "global"}) {
     if (!cluster.contains(part)) continue;
     Json& link = cluster[part];
     link["bandwidth"] = times(link["bandwidth"].get<std::string>(), widening);

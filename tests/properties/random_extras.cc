@@ -1,0 +1,134 @@
+// Draws keys of frameworks, models, machines and layouts that few scenarios have.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/properties/random_extras.h"
+
+#include <string>
+#include <vector>
+
+namespace interlock {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+class Extras {
+ public:
+  Extras(Json& document, Random& random)
+      : random_(random),
+        training_(document["training"]),
+        parallel_(document["parallel"]),
+        model_(document["model"]),
+        cluster_(document["cluster"]),
+        document_(document),
+        transformer_(model_["kind"] == "transformer") {}
+
+  void add() {
+    if (chance(0.25)) training_["framework"] = framework();
+    transformer_ ? add_to_transformer() : add_to_profile();
+    if (chance(0.06)) parallel_["placement"] = "v";
+    if (training_["strategy"] == "global" && chance(0.06)) {
+      training_["schedule"] = {{"kind", chance(0.5) ? "terapipe" : "seq1f1b"}, {"slices", 2}};
+    }
+    add_variation();
+    add_to_machine();
+  }
+
+ private:
+  bool chance(double probability) { return random_.uniform() < probability; }
+
+  Json framework() {
+    Json keys = {{"divides_messages", transformer_},
+                 {"waits_for_sends", chance(0.4)},
+                 {"overlaps_sums", chance(0.2)}};
+    if (chance(0.3)) keys["message_copies"] = "20 GB/s";
+    if (chance(0.4)) keys.update({{"kernel_issue", "5 us"}, {"backward_issue", "3 us"}});
+    if (chance(0.4)) keys.update({{"exchange_issue", "10 us"}, {"gradient_sweeps", 3}});
+    if (chance(0.2)) keys["gradient_passes"] = 2;
+    if (transformer_ && chance(0.2)) keys["softmax_group"] = 4;
+    if (transformer_ && chance(0.2)) keys["vocabulary"] = "gathered";
+    if (chance(0.2)) keys["gradients"] = "fp32";
+    return keys;
+  }
+
+  void add_to_transformer() {
+    if (chance(0.05)) parallel_["tensor_layout"] = chance(0.5) ? "2d" : "3d";
+    if (chance(0.05)) parallel_["gradient_density"] = 0.25;
+    if (model_.contains("experts")) {
+      if (chance(0.3)) model_.erase("capacity_factor");
+      if (chance(0.2)) parallel_["expert_imbalance"] = 1.7;
+      if (chance(0.1)) parallel_["expert_load"] = {1, 2, 3, 4, 5, 1, 1, 2};
+      if (chance(0.2)) parallel_["combine_format"] = "fp8";
+    }
+    if (chance(0.05)) training_["precision"] = "fp32";
+    if (chance(0.05)) {
+      training_.update({{"precision", "fp8"}, {"weights", "mxfp8"}});
+      for_machines([](Json& machine) { machine["device"]["peak"]["fp8"] = "160 TFLOP/s"; });
+    }
+  }
+
+  /// Has a module read what the one two before it made.
+  void add_to_profile() {
+    Json& modules = model_["modules"];
+    if (modules.size() < 3 || !chance(0.2)) return;
+    const int first = random_.integer(0, static_cast<int>(modules.size()) - 3);
+    modules[static_cast<std::size_t>(first)]["skips"] = {{{"to", first + 2}, {"bytes", "2 MiB"}}};
+  }
+
+  void add_variation() {
+    if (chance(0.05)) {
+      Json speeds = Json::array();
+      for (int rank = 0; rank < parallel_["pipeline"]; ++rank)
+        speeds.push_back(chance(0.5) ? 1 : 2);
+      document_["variation"]["speeds"] = speeds;
+    }
+    if (chance(0.05)) {
+      document_["variation"]["slow_links"] = {
+          {{"from", 0}, {"to", random_.integer(1, 3)}, {"slowdown", 1.5}}};
+    }
+    if (transformer_ && chance(0.05)) {
+      document_["variation"]["documents"] = {{"lengths", {16, 32, 64}}};
+    }
+  }
+
+  void add_to_machine() {
+    if (cluster_.contains("kind") && chance(0.15)) {
+      cluster_["host"] = {{"bandwidth", "20 GB/s"}, {"latency", "5 us"}};
+      const double share = chance(0.5) ? 1 : 0.5;
+      if (transformer_) training_["offload"] = {{chance(0.5) ? "optimizer" : "activations", share}};
+    }
+    if (!cluster_.contains("kind") || cluster_["kind"] != "machine") return;
+    if (chance(0.1)) cluster_["pcie"] = {{"switches", 1}, {"sockets", 1}};
+    if (chance(0.1)) cluster_["network"] = network();
+  }
+
+  Json network() {
+    const Json link = {{"bandwidth", "5 GB/s"}, {"latency", "2 us"}};
+    if (chance(0.4)) {
+      return {{"kind", "torus"}, {"link", link}, {"dimensions", {cluster_["nodes"], 1}}};
+    }
+    if (chance(0.5)) {
+      return {{"kind", "dragonfly"},
+              {"nodes_per_router", 1},
+              {"routers_per_group", 2},
+              {"local", link},
+              {"global", link}};
+    }
+    return {{"kind", "fat-tree"}, {"nodes_per_leaf", 2}, {"rail_optimised", true}};
+  }
+
+  template <class Visit>
+  void for_machines(Visit visit) {
+    if (cluster_.contains("device")) visit(cluster_);
+    if (!cluster_.contains("machines")) return;
+    for (Json& machine : cluster_["machines"]) visit(machine);
+  }
+
+  Random& random_;
+  Json &training_, &parallel_, &model_, &cluster_, &document_;
+  bool transformer_;
+};
+
+}  // namespace
+
+void add_extras(Json& document, Random& random) { Extras(document, random).add(); }
+
+}  // namespace interlock
