@@ -74,6 +74,8 @@ void ExportedPlan::check_plan() {
             "divides tensors in one dimension; expected 1d");
   refuse_if(q.data_parallel.gradient_density < 1, "/parallel/gradient_density",
             "exchanges all gradients; expected 1");
+  refuse_if(q.data_parallel.outer.any(), "/parallel/outer",
+            "reduces gradients in every step; expected none");
   const Optimizer optimizer = q.optimizer.kind;
   const bool usual = optimizer == Optimizer::Sgd || optimizer == Optimizer::SgdMomentum ||
                      optimizer == Optimizer::Adam;
