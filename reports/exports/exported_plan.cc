@@ -137,6 +137,8 @@ void ExportedPlan::check_schedule() {
             "updates once, at the end of a step");
   refuse_if(s.split_backward != s.kind->split_backward, "/training/schedule/backward",
             "divides backwards as the schedule does");
+  refuse_if(s.recomputes_early, "/training/schedule/early_recompute",
+            "computes again when the gradient has come; expected false");
   refuse_if(s.barrier || s.bulk_synchronous || s.copies_on_compute_stream || s.overlap > 0 ||
                 s.queue.kind != QueuePolicy::Kind::Unlimited,
             "/training/schedule", "has no queue, barrier, copies or overlap of its own");

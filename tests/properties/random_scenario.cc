@@ -308,7 +308,7 @@ class Draw {
     laid_ = chance(0.35);
     const std::string name = one_of(laid_ ? laid : in_any_layout);
     if (laid_ && chance(0.8)) micro_batches_ = pipeline_ * one_of<int>({1, 2, 4});
-    Json schedule = {{"kind", name}};
+    Json schedule = {{"kind", name}, {"early_recompute", chance(0.2)}};
     if (laid_) stages_ = 2 * pipeline_;
     if (name.rfind("dualpipe", 0) == 0 && chance(0.5)) schedule["overlap"] = 0.4;
     if (name.rfind("interleaved", 0) == 0 && chance(0.5)) {
