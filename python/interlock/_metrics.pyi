@@ -85,6 +85,12 @@ class Metrics:
     def exposed_communication_s(self) -> float:
         """per step, time in which a device is idle while the message or collective that it waits for is on its way, exchanges inside ops included; mean over devices (unit: s)"""
     @property
+    def outer_exchange_s(self) -> Optional[float]:
+        """time that workers take to exchange one fragment of their weights; null without `parallel.outer` (unit: s)"""
+    @property
+    def outer_exposed_s(self) -> Optional[float]:
+        """of `step_time_s`, what outer steps add to a step on average: exchanges as far as training waits for them, and updates (unit: s)"""
+    @property
     def limiting_device(self) -> Optional[int]:
         """rank of the busiest device (unit: count)"""
     @property

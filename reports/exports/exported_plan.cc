@@ -74,6 +74,8 @@ void ExportedPlan::check_plan() {
             "divides tensors in one dimension; expected 1d");
   refuse_if(q.data_parallel.gradient_density < 1, "/parallel/gradient_density",
             "exchanges all gradients; expected 1");
+  refuse_if(q.data_parallel.outer.any(), "/parallel/outer",
+            "reduces gradients in every step; expected none");
   const Optimizer optimizer = q.optimizer.kind;
   const bool usual = optimizer == Optimizer::Sgd || optimizer == Optimizer::SgdMomentum ||
                      optimizer == Optimizer::Adam;
@@ -135,6 +137,8 @@ void ExportedPlan::check_schedule() {
             "updates once, at the end of a step");
   refuse_if(s.split_backward != s.kind->split_backward, "/training/schedule/backward",
             "divides backwards as the schedule does");
+  refuse_if(s.recomputes_early, "/training/schedule/early_recompute",
+            "computes again when the gradient has come; expected false");
   refuse_if(s.barrier || s.bulk_synchronous || s.copies_on_compute_stream || s.overlap > 0 ||
                 s.queue.kind != QueuePolicy::Kind::Unlimited,
             "/training/schedule", "has no queue, barrier, copies or overlap of its own");

@@ -152,6 +152,13 @@ Json parallel_json(const Question& scenario) {
   json["gradient_density"] = policy.gradient_density;
   json["bucket_bytes"] = bytes_json(policy.bucket);
   json["prefetch"] = policy.prefetch;
+  if (const OuterSteps& outer = policy.outer; outer.any()) {
+    json["outer"] = {{"every", outer.every},
+                     {"workers", mesh.replicas() / mesh.shard},
+                     {"fragments", outer.fragments},
+                     {"element_bytes", outer.element},
+                     {"overlap", outer.overlap}};
+  }
   for (const Dimension dimension : mesh.order) {
     json["order"].push_back(dimension_names()[static_cast<std::size_t>(dimension)]);
   }

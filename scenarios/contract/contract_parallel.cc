@@ -8,7 +8,8 @@
 namespace interlock::contract {
 namespace {
 
-constexpr double kMostBands = 1000, kMostPrefetched = 1000, kMostImbalance = 1e6;
+constexpr double kMostBands = 1000, kMostPrefetched = 1000, kMostImbalance = 1e6,
+                 kMostOuterSteps = 1e6, kMostFragments = 1000;
 
 /// Lists the degrees of the mesh.
 std::vector<ContractKey> degree_keys() {
@@ -131,7 +132,34 @@ std::vector<ContractKey> state_keys() {
        "keeps its own part and two buckets."},
       {"bucket", size(), "25 MiB", "Gradients that are exchanged together."},
       {"prefetch", whole(0, kMostPrefetched), "1",
-       "ZeRO 3: modules whose weights are gathered ahead of the one that runs."}};
+       "ZeRO 3: modules whose weights are gathered ahead of the one that runs."},
+      {"outer", object("parallel.outer"), "gradients are reduced in every step",
+       "Replicas that train apart, and exchange weights every `every` steps."}};
+}
+
+/// Returns the object of outer steps.
+ContractObject outer_object() {
+  return {
+      .name = "parallel.outer",
+      .meaning =
+          "Outer steps (DiLoCo): workers, which are replicas or groups of them, exchange nothing "
+          "in "
+          "a step. Every `every` steps they exchange how far their weights have moved and take an "
+          "outer step of Nesterov momentum.",
+      .keys = {
+          {"every", whole(1, kMostOuterSteps), "required",
+           "Steps between two exchanges of the same weights."},
+          {"workers", whole(2, kMostDevices), "`data`",
+           "Groups of replicas that train apart; divides `data`. Replicas of a worker reduce "
+           "gradients in every step, and divide its states under ZeRO."},
+          {"fragments", whole(1, kMostFragments), "1",
+           "Parts of the weights, exchanged one after the other at equal distances (Streaming "
+           "DiLoCo). At most `every`."},
+          {"format", one_of({"fp32", "bf16", "fp8", "fp4"}), "fp32",
+           "Format in which outer gradients are exchanged; all else of outer steps is fp32."},
+          {"overlap", whole(0, kMostOuterSteps), "0",
+           "Steps for which training goes on before it waits for an exchange. At most `every`: "
+           "eager updates."}}};
 }
 
 /// Lists the keys of pipeline ranks with layouts of their own.
@@ -164,6 +192,7 @@ std::vector<ContractObject> parallel_objects() {
     parallel.keys.insert(parallel.keys.end(), keys.begin(), keys.end());
   }
   return {parallel,
+          outer_object(),
           {.name = "parallel.stage_layouts",
            .meaning = "The layout of one pipeline rank.",
            .keys = {{"tensor", whole(1, kMostDevices), "1",

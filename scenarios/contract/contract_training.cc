@@ -214,6 +214,9 @@ std::vector<ContractKey> order_keys() {
        "update once for each step."},
       {"optimizer_sync", one_of({"per_stage", "barrier"}), "per_stage",
        "`barrier`: no stage updates before every stage has its gradients."},
+      {"early_recompute", boolean(), "false",
+       "What a backward computes again is computed before its gradient has come, in what would be "
+       "a bubble (Mario). Ranks that choose their order compute it when the gradient is there."},
       {"execution", one_of({"futures", "bulk_synchronous"}), "futures",
        "`futures`: an op starts when its rank is free and its inputs are there. "
        "`bulk_synchronous`: "

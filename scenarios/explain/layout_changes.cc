@@ -52,6 +52,11 @@ void overlaps(const Baseline& baseline, std::vector<Change>& changes) {
   const auto switch_on = [&](const std::string& words, const std::string& path) {
     changes.push_back({ChangeKind::Plan, words, {path + "=true"}});
   };
+  if (policy.outer.any() && policy.outer.overlap < policy.outer.every) {
+    changes.push_back({ChangeKind::Plan,
+                       "one step more beside the exchange of outer steps",
+                       {set("parallel.outer.overlap", policy.outer.overlap + 1)}});
+  }
   if (scenario.mesh.replicas() > 1) {
     if (!policy.overlap_gradients) {
       switch_on("gradients that leave beside the last backward", "parallel.overlap_gradients");

@@ -113,6 +113,14 @@ void queues(const Baseline& baseline, std::vector<Change>& changes) {
     changes.push_back(
         {ChangeKind::Plan, "no barrier after every op", {"training.schedule.execution=futures"}});
   }
+  const Question& question = baseline.result.plan.question;
+  const bool again = question.recompute != Recompute::None || !question.recompute_parts.empty() ||
+                     question.stage_recompute.any();
+  if (again && !schedule.recomputes_early && schedule.overlap == 0) {
+    changes.push_back({ChangeKind::Plan,
+                       "recompute before gradients have come",
+                       {"training.schedule.early_recompute=true"}});
+  }
   if (schedule.barrier) {
     changes.push_back({ChangeKind::Plan,
                        "updates without a barrier",

@@ -241,6 +241,8 @@ std::optional<int> fit_stages(const Sections& sections, const JsonNode& document
   const bool divided = question.data_parallel.zero_stage >= 2;
   question.data_parallel.gradient_reduction = sections.parallel->gradient_reduction.value_or(
       divided ? question.framework.gradient_reduction : GradientReduction::Step);
+  question.data_parallel.outer.gradient_element =
+      question.framework.fp32_gradients ? 4 : element_bytes(question.precision);
   question.stages = layout->stages;
   question.placement = read_placement(*sections.parallel, *layout, bounds, diagnostics);
   question.lays_freely = lays_freely(*sections.parallel);
@@ -326,6 +328,7 @@ Question load_question(const JsonValue& value, KnownParts& known, Diagnostics& d
   if (stages) check_stage_layouts(*sections.parallel, question, document, diagnostics);
   if (stages) {
     check_variation(question, *sections.parallel, sections.cluster, document, diagnostics);
+    check_outer(question, document, diagnostics);
   }
   if (diagnostics.empty()) {
     build_stage_layouts(*sections.parallel, *sections.model, build_options(sections), question,

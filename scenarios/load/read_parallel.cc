@@ -1,6 +1,7 @@
 // Reads "parallel": the device mesh, how tensors and states are divided; and what of it is folded.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <string>
@@ -310,6 +311,72 @@ void read_data_parallel(Section& section, DataParallel& policy) {
   policy.bucket = *bytes;
 }
 
+constexpr std::array kElementBytes = {4.0, 2.0, 1.0, 0.5};  // of fp32, bf16, fp8, fp4
+
+/// Says why workers cannot be made of the replicas of `keys`; empty if they can.
+std::string worker_problem(const ParallelKeys& keys, int workers) {
+  const Mesh& mesh = keys.mesh;
+  const int data = mesh.degree(Dimension::Data);
+  if (data == 1) {
+    return "workers are replicas of the model; expected \"data\" of at least 2 beside it";
+  }
+  if (data % workers != 0) {
+    return "workers divide the " + std::to_string(data) +
+           " replicas (data); expected a divisor of " + std::to_string(data) + " from 2 on, got " +
+           std::to_string(workers);
+  }
+  if (mesh.expert > 1 || mesh.expert_tensor) {
+    return "a worker has all weights, and tokens do not leave it; expected no \"expert\", "
+           "\"expert_tensor\" or \"split_brain\" beside it";
+  }
+  const auto place = [&](Dimension dimension) {
+    return std::find(mesh.order.begin(), mesh.order.end(), dimension);
+  };
+  const bool apart = place(Dimension::Context) > place(Dimension::Data);
+  if (mesh.degree(Dimension::Context) > 1 && apart) {
+    return "devices that divide sequences belong to one worker; expected \"" +
+           name_of(Dimension::Context, keys.sharding) + "\" before \"data\" in \"order\"";
+  }
+  return "";
+}
+
+void check_within(Section& section, const char* key, int value, int every) {
+  const auto node = section.get(key);
+  if (!node || value <= every) return;
+  report(section.diagnostics(), *node,
+         "expected at most the " + std::to_string(every) + " steps of \"every\", got " +
+             std::to_string(value));
+}
+
+/// Reads "outer", after the degrees and ZeRO; makes a shard of each worker.
+void read_outer(Section& parallel, ParallelKeys& keys) {
+  const auto node = parallel.get("outer");
+  if (!node) return;
+  Diagnostics& diagnostics = parallel.diagnostics();
+  const Mistakes mistakes(diagnostics);
+  Section section(contract_object("parallel.outer"), *node, diagnostics);
+  const int data = keys.mesh.degree(Dimension::Data);
+  OuterSteps outer;
+  outer.every = section.required_count("every", "a number of steps, e.g. 500");
+  const int workers = section.count("workers", std::max(2, data));
+  outer.fragments = section.count("fragments");
+  outer.overlap = section.count("overlap");
+  outer.element = kElementBytes[static_cast<std::size_t>(section.choice("format"))];
+  section.finish();
+  if (!mistakes.none()) return;
+  check_within(section, "fragments", outer.fragments, outer.every);
+  check_within(section, "overlap", outer.overlap, outer.every);
+  const std::string problem = worker_problem(keys, workers);
+  if (!problem.empty()) report(diagnostics, *node, problem);
+  if (const auto shard = parallel.get("shard")) {
+    report(diagnostics, *shard,
+           "the devices of a worker share its states; expected \"workers\" of \"outer\" alone");
+  }
+  if (!mistakes.none()) return;
+  keys.data_parallel.outer = outer;
+  keys.mesh.shard = keys.mesh.replicas() / workers;
+}
+
 }  // namespace
 
 std::string name_of(Dimension dimension, const Sharding& sharding) {
@@ -346,9 +413,23 @@ ParallelKeys read_parallel(const JsonNode& node, Diagnostics& diagnostics) {
     keys.gradient_reduction = static_cast<GradientReduction>(choice);
   }
   read_order(section, keys.mesh);
+  read_outer(section, keys);
   read_stage_layouts(section, keys);
   section.finish();
   return keys;
+}
+
+void check_outer(const Question& question, const JsonNode& document, Diagnostics& diagnostics) {
+  if (!question.data_parallel.outer.any()) return;
+  const JsonNode node = document.child("parallel").child("outer");
+  if (question.strategy.kind == StrategyKind::Inference) {
+    report(diagnostics, node, "nothing is trained, so that weights do not move; expected none");
+  }
+  if (question.variation && question.variation->varies()) {
+    report(diagnostics, node,
+           "is spread over equal steps, and those of \"variation\" differ; expected no jitter, "
+           "documents, or stragglers of some steps beside it");
+  }
 }
 
 std::optional<Unfolded> read_fold(const JsonNode& node, Diagnostics& diagnostics) {

@@ -146,6 +146,11 @@ void read_members(Section& section, SchedulePolicy& policy) {
   policy.chunks = section.count("chunks", policy.chunks);
   policy.round = section.written_count("round").value_or(0);
   policy.overlap = section.number("overlap");
+  policy.recomputes_early = section.boolean("early_recompute");
+  if (policy.recomputes_early && policy.overlap > 0) {
+    report(section.diagnostics(), *section.get("early_recompute"),
+           "pairs of ops compute again as they begin; expected no \"overlap\" beside it");
+  }
   if (const auto memory = section.get("memory")) {
     policy.memory = read_bytes(*memory, section.diagnostics()).value_or(Bytes(0));
   }

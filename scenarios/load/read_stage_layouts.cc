@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::array kElsewhere = {"tensor",        "data",           "context", "expert",
                                    "expert_tensor", "split_brain",    "shard",   "tensor_layout",
-                                   "tensor_depth",  "context_layout", "spatial", "order"};
+                                   "tensor_depth",  "context_layout", "spatial", "order",
+                                   "outer"};
 
 /// Returns a layout in words: "tensor 4 x data 2".
 std::string text_of(const RankLayout& layout) {

@@ -106,7 +106,8 @@ RunPlan plan_without_checkpoints(const Question& question, const StepFacts& fact
   const RunConditions& run = *question.run;
   const Metrics& metrics = facts.metrics;
   const ReplicaLayout layout = replica_layout(question);
-  const Seconds filled = metrics.fill_steps * metrics.step_time;
+  const Seconds outer(metrics.outer_exposed_s.value_or(0));
+  const Seconds filled = metrics.fill_steps * (metrics.step_time - outer);
   RunPlan plan{.steps = whole_steps_of(run, facts),
                .step_time = metrics.step_time,
                .replicas = layout.replicas,
@@ -149,6 +150,10 @@ void check_length(const RunPlan& plan, int seeds) {
 
 ReplicaLayout replica_layout(const Question& question) {
   const int replicas = question.mesh.degree(Dimension::Data);
+  if (question.data_parallel.outer.any()) {  // each worker has all of the state
+    const int workers = question.mesh.replicas() / question.mesh.shard;
+    return {workers, question.mesh.devices() / workers, true};
+  }
   return {replicas, question.mesh.devices() / replicas, question.data_parallel.zero_stage == 0};
 }
 

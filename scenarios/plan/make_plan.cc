@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "scenarios/plan/choices.h"
 #include "scenarios/plan/lower_plan.h"
+#include "scenarios/plan/outer_steps.h"
 #include "sim/lower/unfold.h"
 #include "sim/sharing/binding_links.h"
 
@@ -121,6 +122,9 @@ Unfolded exact_folding(const Plan& plan) {
     if (!problem.empty()) continue;
     const Program program = lower_plan(tried, 1);
     problem = program.folding_problem;
+    if (problem.empty() && question.data_parallel.outer.any()) {
+      problem = lower_outer_step(tried, lower_inputs(tried)).folding_problem;
+    }
     if (problem.empty() && question.engine == EngineKind::SimGrid && crosses_again(program)) {
       problem = "of their equal messages several cross one link, which SimGrid cannot be told";
     }

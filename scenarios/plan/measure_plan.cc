@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "scenarios/plan/lower_plan.h"
+#include "scenarios/plan/outer_steps.h"
 #include "scenarios/plan/packed_steps.h"
 
 namespace interlock {
@@ -200,7 +201,11 @@ Measurement measure_steady(const Plan& plan, const LowerInputs& inputs, Keep kee
                             return programs_of(with_micro_batches(plan, micro_batches), inputs);
                           }};
   }
-  return measure(programs_of(plan, inputs), measured, keep == Keep::Log);
+  Measurement measurement = measure(programs_of(plan, inputs), measured, keep == Keep::Log);
+  if (plan.question.data_parallel.outer.any()) {
+    add_outer_steps(plan, inputs, measured, measurement);
+  }
+  return measurement;
 }
 
 Seconds micro_batch_time(const Plan& plan, Seconds step_time) {

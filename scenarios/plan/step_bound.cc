@@ -270,8 +270,10 @@ class PlanWork {
     std::vector<Seconds> times(1);
     for (int stage = 0; stage + 1 < inputs_.schedule.stages; ++stage) {
       const int loss = kind == OpKind::F ? stage : inputs_.schedule.stages - 1;
-      times.push_back(times.back() +
-                      time_of({.kind = kind, .stage = stage, .micro_batch = 0, .loss = loss}));
+      const Op op = {.kind = kind, .stage = stage, .micro_batch = 0, .loss = loss};
+      Seconds time = time_of(op);
+      if (inputs_.policy.recomputes_early) time = bound_of(op).time.alone();  // none is overlapped
+      times.push_back(times.back() + time);
     }
     return times;
   }

@@ -181,6 +181,18 @@ int FoldedLinks::class_size(LinkId link) {
   return number == numbers_.end() ? 1 : sizes_[find(number->second)];
 }
 
+std::vector<std::string> FoldedLinks::names_in_class(LinkId link) {
+  std::vector<std::string> names;
+  const auto number = numbers_.find(link);
+  if (number == numbers_.end()) return names;
+  const int own_class = find(number->second);
+  for (std::size_t other = 0; other < ids_.size(); ++other) {
+    if (find(static_cast<int>(other)) != own_class) continue;
+    names.push_back(interlock::link(inputs_.cluster, ids_[other]).name);
+  }
+  return names;
+}
+
 std::unordered_map<LinkId, FoldedLinks::ClassUse> FoldedLinks::class_uses(const Orbit& orbit) {
   std::unordered_map<LinkId, ClassUse> classes;
   for (const Use& one : orbit) {

@@ -62,6 +62,8 @@ class FoldedLinks {
   LinkId class_of(LinkId link);
   /// Returns the number of links of that class.
   int class_size(LinkId link);
+  /// Returns the names of the links of that class; none if nothing is folded.
+  std::vector<std::string> names_in_class(LinkId link);
   /// How an orbit uses the links of a class.
   struct ClassUse {
     int least = 0, most = 0;  // messages on a link at once

@@ -96,6 +96,7 @@ std::array<Bytes, kMemoryClasses> resident_bytes(const LowerInputs& inputs,
     at(MemoryClass::Weights) += state.weights;
     at(MemoryClass::Gradients) += state.gradients * (1 + further_sums(inputs.policy));
     at(MemoryClass::Optimizer) += state.optimizer;
+    at(MemoryClass::Communication) += inputs.stages[stage].outer_buffer;
     const auto& versions = inputs.schedule.weight_versions;
     if (!versions.empty()) at(MemoryClass::WeightVersions) += state.weights * versions[stage];
     const int from = OpCosts(inputs).before(stage);

@@ -36,6 +36,7 @@ OpLowering::OpLowering(const LowerInputs& inputs, const Brevity& brevity, Wiring
 }
 
 void OpLowering::append(const Op& op) {
+  if (recomputes_early(op)) recompute_early(op);
   begin(op);
   fetch_ahead(op, op);
   run(op, 1);
@@ -119,18 +120,23 @@ void OpLowering::begin(const Op& op) {
 OpLowering::Prepared OpLowering::prepare(const Op& op, double share) {
   const StageCost& stage = costs_.of_stage(op);
   const bool makes_input_gradient = op.kind == OpKind::I || op.kind == OpKind::B;
-  const bool again = makes_input_gradient && recomputes(op);
+  const bool early = makes_input_gradient && std::exchange(recomputed_, false);
+  const bool again = makes_input_gradient && recomputes(op) && !early;
   ComputePiece first{.kind = OpKind::R, .share = share}, piece = piece_of(op, share);
   if (again) first.cost = costs_.recompute(op);
   // Weights that were gathered for the recompute are still there.
-  if (op.kind == OpKind::F || makes_input_gradient) add_gathers(op, again ? first : piece);
+  const bool gathers = op.kind == OpKind::F || (makes_input_gradient && !early);
+  if (gathers) add_gathers(op, again ? first : piece);
   add_sends(op, piece);
   const Bytes buffers = buffers_of(op, first) + buffers_of(op, piece);
   writer_.allocate(op, MemoryClass::Communication, buffers);
   if (op.completes) writer_.allocate(op, MemoryClass::Communication, unsent_gradients(op));
   // Recomputed activations lie in the workspace.
-  if (makes_input_gradient) writer_.allocate(op, MemoryClass::Workspace, stage.workspace);
-  return {again ? std::optional(first) : std::nullopt, piece, buffers};
+  if (makes_input_gradient && !early) {
+    writer_.allocate(op, MemoryClass::Workspace, stage.workspace);
+  }
+  const Bytes gathered = std::exchange(gathered_, Bytes(0));
+  return {again ? std::optional(first) : std::nullopt, piece, buffers + gathered};
 }
 
 /// The computing itself.
@@ -139,6 +145,26 @@ void OpLowering::run(const Op& op, double share) {
   if (prepared.again) exchanges_.compute(op, *prepared.again);
   exchanges_.compute(op, prepared.piece);
   writer_.free(op, MemoryClass::Communication, prepared.buffers);
+}
+
+/// Returns whether a backward computes again before its gradient is there, in what would be a
+/// bubble. A rank that chooses its order would begin it long before.
+bool OpLowering::recomputes_early(const Op& op) const {
+  const int rank = inputs_.schedule.rank_of_stage[op.stage];
+  return inputs_.policy.recomputes_early && (op.kind == OpKind::I || op.kind == OpKind::B) &&
+         inputs_.schedule.ranks[rank].size() == 1 && recomputes(op);
+}
+
+/// Writes what prepare() and run() would of what is computed again.
+void OpLowering::recompute_early(const Op& op) {
+  wait_for_stash(op);
+  ComputePiece again{.kind = OpKind::R, .cost = costs_.recompute(op)};
+  add_gathers(op, again);
+  gathered_ = buffers_of(op, again);
+  writer_.allocate(op, MemoryClass::Communication, gathered_);
+  writer_.allocate(op, MemoryClass::Workspace, costs_.of_stage(op).workspace);
+  exchanges_.compute(op, again);
+  recomputed_ = true;
 }
 
 /// Returns whether tokens of each op of a pair pass beside kernels of the other.
@@ -215,7 +241,7 @@ void OpLowering::begin_head(const Op& op) {
 void OpLowering::begin_traversal(const Op& op) {
   const Traversal& traversal = costs_.traversal(op);
   receive_gradients(op);
-  wait_for_stash(op);
+  if (!recomputed_) wait_for_stash(op);
   if (traversal.to_previous) {
     writer_.allocate(op, MemoryClass::Boundary, costs_.input_gradient(op));
   } else if (drops_input_gradient(traversal)) {

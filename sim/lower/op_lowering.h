@@ -50,6 +50,8 @@ class OpLowering {
   /// Returns the time of an op, what it first computes again included.
   Seconds whole_time(const Op& op) const;
   bool recomputes(const Op& op) const;
+  bool recomputes_early(const Op& op) const;
+  void recompute_early(const Op& op);
   bool drops_input_gradient(const Traversal& traversal) const;
   void receive_gradients(const Op& op);
   void send_gradients(const Op& op, const Traversal& traversal);
@@ -101,6 +103,8 @@ class OpLowering {
   bool stays_ = false;        // the stash that the next backward reads never left
   bool handed_over_ = false;  // the stash of the backward of a pair has been freed
   bool fetched_ = false;      // the stash that it reads is on its way back
+  bool recomputed_ = false;   // what the next backward computes again has been
+  Bytes gathered_;            // buffers that this left for it
   int barrier_event_ = -1;
 };
 

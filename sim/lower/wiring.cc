@@ -466,6 +466,9 @@ std::string Wiring::share_links() {
     }
     program_.links[l].share = uses[l].share;
     program_.links[l].stands_for = folded_.class_size(raw_links_[l]);
+    if (inputs_.data_parallel.outer.any()) {
+      program_.links[l].likes = folded_.names_in_class(raw_links_[l]);
+    }
     program_.links[l].bandwidth *= uses[l].share;
     if (problem.empty() && uses[l].users > 1 && !uses[l].alike) {
       problem = "what uses " + program_.links[l].name +

@@ -120,6 +120,14 @@ const std::vector<MetricRow>& step_metrics() {
        Time, kLess, kFirst, Growth::Linear, kMeanOverSeeds | kOnPage, &M::exposed_communication,
        "per step, time in which a device is idle while the message or collective that it waits for "
        "is on its way, exchanges inside ops included; mean over devices"},
+      {"outer_exchange_s", "/outer_exchange_s", nullptr, "exchange of outer steps", Time, kLess,
+       kNone, Growth::None, 0, &M::outer_exchange_s,
+       "time that workers take to exchange one fragment of their weights; null without "
+       "`parallel.outer`"},
+      {"outer_exposed_s", "/outer_exposed_s", nullptr, "exposed outer steps", Time, kLess, kNone,
+       Growth::None, 0, &M::outer_exposed_s,
+       "of `step_time_s`, what outer steps add to a step on average: exchanges as far as training "
+       "waits for them, and updates"},
       {"limiting_device", "/limiting_device", nullptr, nullptr, Count, kNeither, kLast,
        Growth::None, 0, &M::limiting_device, "rank of the busiest device"},
       {"fits_in_memory", "/fits_in_memory", nullptr, nullptr, Truth, kMore, kFirst, Growth::None, 0,

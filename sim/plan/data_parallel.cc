@@ -18,9 +18,20 @@ Bytes own_part(const Mesh& mesh, Bytes whole, Bytes of_experts) {
   return (whole - of_experts) / mesh.shard + of_experts / group_size(mesh, MeshAxis::ExpertData);
 }
 
-void apply_zero(const DataParallel& policy, const Mesh& mesh, int backwards, StageCost& stage) {
+double outer_parameters(const DataParallel& policy, const Mesh& mesh, const StageCost& stage) {
+  return stage.whole_gradients / Bytes(policy.outer.gradient_element) / mesh.shard;
+}
+
+namespace {
+
+/// Divides the states of `stage` and its update among the devices of a shard.
+void divide_states(const DataParallel& policy, const Mesh& mesh, int backwards, StageCost& stage) {
   stage.whole_weights = stage.state.weights;
   stage.whole_gradients = stage.state.gradients;
+  if (policy.outer.any()) {  // a worker holds experts as it holds all other weights
+    stage.expert_state = {};
+    stage.frozen_experts = stage.more_sent_experts = Bytes(0);
+  }
   const bool once = policy.gradient_reduction == GradientReduction::Step;
   stage.reduces_each_backward = !once && backwards > 1;
   if (policy.zero_stage == 0) return;
@@ -47,11 +58,41 @@ void apply_zero(const DataParallel& policy, const Mesh& mesh, int backwards, Sta
   stage.head_update.time *= share;
 }
 
+/// Bytes of outer states: the weights after the last exchange, and the momentum, both in fp32.
+constexpr double kSynchronised = 4, kOuterMomentum = 4;
+
+/// Adds what outer steps keep on a device. While an exchange goes on beside training, its outer
+/// gradients have room of their own; else they take that of gradients, which is free then.
+void add_outer_states(const DataParallel& policy, const Mesh& mesh, StageCost& stage) {
+  const OuterSteps& outer = policy.outer;
+  const double parameters = outer_parameters(policy, mesh, stage);
+  stage.state.optimizer += Bytes(parameters * (kSynchronised + kOuterMomentum));
+  if (outer.overlap == 0) return;
+  stage.outer_buffer = Bytes(parameters * outer.element / outer.fragments);
+}
+
+}  // namespace
+
+void apply_zero(const DataParallel& policy, const Mesh& mesh, int backwards, StageCost& stage) {
+  divide_states(policy, mesh, backwards, stage);
+  if (policy.outer.any()) add_outer_states(policy, mesh, stage);
+}
+
 std::vector<Exchange> gradient_exchanges(const DataParallel& policy, const Mesh& mesh,
                                          const StageCost& stage) {
   const Bytes experts = stage.expert_state.gradients * policy.gradient_density;
   const Bytes dense = stage.whole_gradients * policy.gradient_density - experts;
   std::vector<Exchange> exchanges;
+  if (policy.outer.now) {
+    add(exchanges, mesh, {CollectiveKind::AllReduce, MeshAxis::Replica, dense});
+    return exchanges;
+  }
+  if (policy.outer.any()) {
+    const auto kind =
+        policy.zero_stage == 0 ? CollectiveKind::AllReduce : CollectiveKind::ReduceScatter;
+    add(exchanges, mesh, {kind, MeshAxis::Shard, dense});
+    return exchanges;
+  }
   if (policy.zero_stage == 0) {
     add(exchanges, mesh, {CollectiveKind::AllReduce, MeshAxis::Data, dense});
     add(exchanges, mesh, {CollectiveKind::AllReduce, MeshAxis::ExpertData, experts});

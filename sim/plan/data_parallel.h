@@ -9,6 +9,11 @@
 // Gradients are reduced once for each update, or after every micro-batch. Example: 4 devices, ZeRO
 // 2, gradients of 8 GiB, 16 micro-batches. Once: each device adds up 8 GiB and sends them once.
 // After every micro-batch: each keeps 2 GiB and two buckets, and sends 16 times as much.
+//
+// Under outer steps (DiLoCo) the devices fall into workers, each with a copy of the weights of its
+// own, that exchange nothing in a step. A worker is a shard of the mesh: Shard joins the devices of
+// one, Replica those that have the same part in each.
+// Source: DiLoCo, arXiv 2311.08105; Streaming DiLoCo, arXiv 2501.18512.
 #pragma once
 
 #include <vector>
@@ -20,6 +25,19 @@
 
 namespace interlock {
 
+/// Outer steps: every `every` steps workers exchange how far their weights have moved (outer
+/// gradients), and all take an outer step of Nesterov momentum. Example: every 100, fragments 4:
+/// every 25 steps a quarter of the weights is exchanged.
+struct OuterSteps {
+  int every = 0;  // steps between two exchanges of the same weights; 0: there are no outer steps
+  int fragments = 1;            // of the weights, exchanged one after the other
+  int overlap = 0;              // steps that training goes on for before it waits for an exchange
+  double element = 4;           // bytes of an outer gradient of one parameter
+  double gradient_element = 4;  // bytes of an inner one, by which parameters are counted
+  bool now = false;             // what is lowered is the outer step of a fragment itself
+  bool any() const { return every > 0; }
+};
+
 struct DataParallel {
   int zero_stage = 0;
   GradientReduction gradient_reduction = GradientReduction::Step;
@@ -28,11 +46,17 @@ struct DataParallel {
   double gradient_density = 1;    // share of gradients that are exchanged
   Bytes bucket = Bytes(25.0 * (1 << 20));  // of gradients
   int prefetch = 1;                        // ZeRO 3: modules whose weights are gathered ahead
+  OuterSteps outer;
 };
 
 /// Returns the part of `whole` bytes of a state that a device has, where it is divided;
 /// `of_experts` of them belong to experts.
 Bytes own_part(const Mesh& mesh, Bytes whole, Bytes of_experts);
+/// Returns the trained parameters of `stage` that a device of a worker exchanges, keeps the outer
+/// states of, and updates in an outer step of all fragments: devices of equal weights divide them.
+/// REQUIRES: policy.outer.any().
+double outer_parameters(const DataParallel& policy, const Mesh& mesh, const StageCost& stage);
+
 /// Gives `stage` the states of a shard, and the update of them. `backwards`: those whose weight
 /// gradients one update of the stage adds up.
 void apply_zero(const DataParallel& policy, const Mesh& mesh, int backwards, StageCost& stage);

@@ -86,6 +86,7 @@ struct StageCost {
   Bytes host_stash;                    // of the stash: waits in the host's memory, see Offload
   Bytes host_gradients, host_weights;  // to and from the host at an update, see Offload
   Bytes host_optimizer;                // states that the host keeps
+  Bytes outer_buffer;                  // outer gradients on their way, see OuterSteps
   int modules = 1;
   /// Returns the bytes that come back from the stage above.
   Bytes output_gradient() const { return output + returned; }

@@ -89,7 +89,8 @@ struct ProgramLink {
   /// Messages that are simulated over those that really use a link at once: less than 1 where equal
   /// ones are left out, more where the link stands for several.
   double share = 1;
-  int stands_for = 1;  // links of the machine
+  int stands_for = 1;              // links of the machine
+  std::vector<std::string> likes;  // their names, where two programs must be compared
 };
 
 /// A generation is complete once all have recorded it; or, of a collective, which begins then, once

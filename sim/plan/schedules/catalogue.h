@@ -54,13 +54,13 @@ struct SchedulePolicy {
   bool replays = false;  // a stage keeps its last `queue.depth` inputs, and learns from them again
   int chunks = 1;        // stages of a rank where the schedule lays them
   int round = 0;         // micro-batches that pass a chunk before the next has them; 0: the ranks
-  /// Share of the shorter of two overlapped ops that costs no time: a pair takes
-  /// F + B - overlap * min(F, B).
+  /// Share of the shorter op of a pair that costs no time: it takes F + B - overlap * min(F, B).
   double overlap = 0;
-  bool passes_in_pairs = false;  // pairs are made, and take turns, see sim/plan/passages.h
-  bool delays_weights = false;   // then weight gradients come behind those that messages wait for
-  std::vector<int> placement;    // (stages of all copies) File: the ranks that it lays them on
-  int copies = 1;                // File
+  bool passes_in_pairs = false;   // pairs are made, and take turns, see sim/plan/passages.h
+  bool recomputes_early = false;  // of ranks with one order, before the gradient is there
+  bool delays_weights = false;    // then weight gradients come behind those that messages wait for
+  std::vector<int> placement;     // (stages of all copies) File: the ranks that it lays them on
+  int copies = 1;                 // File
   /// File, Auto: the order of one step, every rank's ops.
   std::shared_ptr<const std::vector<std::vector<Op>>> order;
   Bytes memory;                    // Auto: of each device at most; 0: what it has

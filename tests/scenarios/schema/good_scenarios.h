@@ -98,11 +98,11 @@ inline std::vector<std::string> good_cluster_scenarios() {
 })",
       R"({
   "model": {"kind": "mlp", "input_size": 64, "layers": 4, "hidden_size": 64, "classes": 64},
-  "cluster": {"machine": "dgx-a100-80g", "nodes": 2},
+  "cluster": {"machine": "dgx-a100-80g", "nodes": 2}, "simulate": {"fold": "none"},
   "parallel": {"pipeline": 1, "tensor": 8, "tensor_layout": "2.5d", "tensor_depth": 2, "data": 2,
-               "zero_stage": 1, "overlap_gradients": false, "gradient_density": 0.5},
-  "training": {"strategy": "local", "global_batch_size": 32, "micro_batches": 2, "steps": 2},
-  "simulate": {"fold": "none"}
+               "zero_stage": 1, "overlap_gradients": false, "gradient_density": 0.5,
+               "outer": {"every": 9}},
+  "training": {"strategy": "local", "global_batch_size": 32, "micro_batches": 2, "steps": 2}
 })",
       R"({
   "model": {"kind": "resnet", "block": "basic", "blocks": [1, 1], "image_size": 16},

@@ -1,0 +1,314 @@
+// Outer steps against closed forms, lists of all steps, and data parallelism that does the same.
+// SPDX-License-Identifier: Apache-2.0
+//
+// n devices at a switch, 1 MB per ms in and out and no latency: to all-reduce S, 2 (n-1)/n S leave
+// each device. Their memory is so fast that outer updates take no time.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "scenarios/long_run/run_plan.h"
+#include "tests/validate/support/layout_trial.h"
+
+namespace interlock::outer_steps_test {
+namespace {
+
+constexpr double kMs = 1e-3, kMegabyte = 1e6;
+
+/// Each module takes 2 ms forward and 4 ms backward, and holds 6 MB of weights in bf16.
+constexpr double kModule = 6, kModuleMb = 6;
+
+struct Workers {
+  int devices = 2, modules = 1, micro_batches = 1;
+};
+
+std::string at_switch(int devices, const std::string& memory) {
+  return R"({"kind": "machine", "nodes": 1, "port": {"bandwidth": "1 GB/s"}, "device": {
+                "memory": "80 GiB", "memory_bandwidth": ")" +
+         memory + R"(", "peak": {"bf16": "1 PFLOP/s"}}, "devices_per_node": )" +
+         std::to_string(devices) + "}";
+}
+
+LayoutTrial trial_of(const Workers& w, const std::string& more) {
+  return {.model = R"({"kind": "profile", "modules": [{"repeat": )" + std::to_string(w.modules) +
+                   R"(, "forward": "2 ms", "backward_input": "3 ms", "backward_weight": "1 ms",
+                        "parameters": "6 MB"}]})",
+          .cluster = at_switch(w.devices, "1000000 TB/s"),
+          .parallel = R"("pipeline": 1, "data": )" + std::to_string(w.devices) +
+                      R"(, "bucket": "1 GB", "overlap_gradients": false)" + more,
+          .training = R"("strategy": "global", "schedule": "1f1b", "steps": 4,
+                         "micro_batches": )" +
+                      std::to_string(w.micro_batches)};
+}
+
+Metrics metrics_of(const LayoutTrial& trial) { return run(trial).measurement.metrics; }
+
+struct Outer {
+  int every = 1, fragments = 1, overlap = 0;
+  const char* format = "fp32";
+};
+
+std::string key_of(const Outer& o, const std::string& more = "") {
+  return R"(, "outer": {"every": )" + std::to_string(o.every) + R"(, "fragments": )" +
+         std::to_string(o.fragments) + R"(, "overlap": )" + std::to_string(o.overlap) +
+         R"(, "format": ")" + o.format + "\"" + more + "}";
+}
+
+/// Returns the milliseconds of an all-reduce of `mb`.
+double all_reduce(int members, double mb) { return 2 * mb * (members - 1) / members; }
+
+TEST_CASE("DiLoCo: a step, and an H-th of the exchange of all weights in its format") {
+  for (const int n : {2, 3, 4}) {
+    for (const int modules : {1, 3}) {
+      for (const int every : {1, 2, 7, 500}) {
+        for (const auto& [format, of_bf16] : {std::pair("fp32", 2.0), std::pair("bf16", 1.0),
+                                              std::pair("fp8", 0.5), std::pair("fp4", 0.25)}) {
+          const double step = 2 * modules * kModule;
+          const double exchange = all_reduce(n, kModuleMb * modules * of_bf16);
+          INFO(n << " workers of " << modules << " modules: a step of " << step << " ms, every "
+                 << every << " of them " << exchange << " ms in " << format);
+          const Metrics metrics =
+              metrics_of(trial_of({n, modules, 2}, key_of({every, 1, 0, format})));
+          CHECK(metrics.step_time.value() / kMs ==
+                doctest::Approx(step + exchange / every).epsilon(1e-6));
+          CHECK(*metrics.outer_exchange_s / kMs == doctest::Approx(exchange).epsilon(1e-6));
+          CHECK(*metrics.outer_exposed_s / kMs == doctest::Approx(exchange / every).epsilon(1e-6));
+          CHECK(metrics.busy == doctest::Approx(step / (step + exchange / every)).epsilon(1e-6));
+          CHECK(metrics.exposed_communication.value() / kMs ==
+                doctest::Approx(exchange / every).epsilon(1e-6));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("DiLoCo takes as long as data parallelism that adds up H times the micro-batches") {
+  // Both compute H steps of micro-batches, then all-reduce as many bytes: a whole simulation.
+  for (const int n : {2, 4}) {
+    for (const int every : {1, 2, 3, 8}) {
+      for (const int micro_batches : {1, 3}) {
+        const Metrics whole = metrics_of(trial_of({n, 2, every * micro_batches}, ""));
+        const Metrics outer =
+            metrics_of(trial_of({n, 2, micro_batches}, key_of({every, 1, 0, "bf16"})));
+        INFO(n << " devices, H = " << every << ", " << micro_batches << " micro-batches a step");
+        CHECK(outer.step_time * every / whole.step_time == doctest::Approx(1).epsilon(1e-6));
+        CHECK(outer.busy == doctest::Approx(whole.busy).epsilon(1e-6));
+        REQUIRE(outer.links.size() == whole.links.size());
+        for (std::size_t l = 0; l < whole.links.size(); ++l) {
+          CHECK(outer.links[l].name == whole.links[l].name);
+          CHECK(outer.links[l].bytes * every / whole.links[l].bytes ==
+                doctest::Approx(1).epsilon(1e-6));
+          CHECK(outer.links[l].utilisation ==
+                doctest::Approx(whole.links[l].utilisation).epsilon(1e-6));
+        }
+      }
+    }
+  }
+}
+
+/// Returns the mean time of a step of many cycles, gone through one by one.
+double listed(const Outer& o, double step, double exchange) {
+  constexpr int kCycles = 400, kFirst = 200;
+  struct Flight {
+    int fragment, begun;
+    double done;
+  };
+  std::vector<Flight> flights;
+  double now = 0, wire = 0, first = 0;
+  for (int s = 1; s <= kCycles * o.every; ++s) {
+    now += step;
+    const auto wait = [&] {
+      for (const Flight& flight : flights) {
+        if (flight.begun + o.overlap == s) now = std::max(now, flight.done);
+      }
+      std::erase_if(flights, [&](const Flight& flight) { return flight.begun + o.overlap <= s; });
+    };
+    if (o.overlap > 0) wait();
+    for (int f = 0; f < o.fragments; ++f) {
+      const int place = (f + 1) * o.every / o.fragments;
+      if (s % o.every != place % o.every) continue;
+      wire = std::max(wire, now) + exchange;
+      flights.push_back({f, s, wire});
+      if (o.overlap == 0) wait();
+    }
+    if (s == kFirst * o.every) first = now;
+  }
+  return (now - first) / ((kCycles - kFirst) * o.every);
+}
+
+TEST_CASE("Streaming DiLoCo: exchanges beside steps, as a list of all steps has them") {
+  for (const int every : {1, 2, 5, 12}) {
+    for (const int fragments : {1, 2, 3, 5, 12}) {
+      for (const int overlap : {0, 1, 2, 5, 12}) {
+        if (fragments > every || overlap > every) continue;
+        for (const int modules : {1, 4}) {
+          for (const char* format : {"fp32", "fp4"}) {
+            const double step = modules * kModule;
+            // fp32 of 6 MB in bf16 is 12 MB, which takes twice as long as a module.
+            const double of_bf16 = std::string(format) == "fp32" ? 2 : 0.25;
+            const double whole = all_reduce(2, kModuleMb * modules * of_bf16);
+            const Outer outer = {every, fragments, overlap, format};
+            const double expected = listed(outer, step, whole / fragments);
+            INFO("H = " << every << ", " << fragments << " fragments, overlap " << overlap << ", "
+                        << format << ": steps of " << step << " ms, exchanges of "
+                        << whole / fragments << " ms");
+            const Metrics metrics = metrics_of(trial_of({2, modules, 1}, key_of(outer)));
+            CHECK(metrics.step_time.value() / kMs == doctest::Approx(expected).epsilon(1e-6));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("fragments need an F-th of the bandwidth at a time, and as much traffic") {
+  const auto with = [](int fragments) {
+    return metrics_of(trial_of({4, 2, 1}, key_of({100, fragments, 0})));
+  };
+  const Metrics whole = with(1);
+  for (const int fragments : {2, 4, 10}) {
+    const Metrics streamed = with(fragments);
+    CHECK(*streamed.outer_exchange_s * fragments ==
+          doctest::Approx(*whole.outer_exchange_s).epsilon(1e-6));
+    for (std::size_t l = 0; l < whole.links.size(); ++l) {
+      CHECK(streamed.links[l].bytes / whole.links[l].bytes == doctest::Approx(1).epsilon(1e-6));
+    }
+  }
+}
+
+TEST_CASE("a worker of several replicas reduces gradients in it, and divides what it exchanges") {
+  // 4 devices, 2 workers. In a step 2 members all-reduce 60 MB. In an outer step each device
+  // all-reduces half of 120 MB with its like, and workers gather 60 MB of weights.
+  LayoutTrial trial = trial_of({4, 10, 1}, key_of({10, 1, 0}, R"(, "workers": 2)"));
+  const double step = 10 * kModule + all_reduce(2, 60);
+  const double exchange = all_reduce(2, 60), gather = 60.0 / 2;
+  const Metrics metrics = metrics_of(trial);
+  CHECK(*metrics.outer_exchange_s / kMs == doctest::Approx(exchange).epsilon(1e-6));
+  CHECK(metrics.step_time.value() / kMs ==
+        doctest::Approx(step + (exchange + gather) / 10).epsilon(1e-6));
+}
+
+TEST_CASE("a cycle is no shorter than what its links carry") {
+  // As above, but in every step, and hidden behind it.
+  LayoutTrial trial = trial_of({4, 1, 1}, key_of({1, 1, 1}, R"(, "workers": 2)"));
+  trial.model = R"({"kind": "profile", "modules": [{"forward": "2 ms", "backward_input": "3 ms",
+                    "backward_weight": "1 ms", "parameters": "60 MB"}]})";
+  const double gradients = all_reduce(2, 60), exchange = all_reduce(2, 60);
+  const double gather = 60.0 / 2;
+  const Metrics metrics = metrics_of(trial);
+  CHECK(metrics.step_time.value() / kMs ==
+        doctest::Approx(gradients + exchange + gather).epsilon(1e-6));
+  for (const LinkMetrics& link : metrics.links) CHECK(link.utilisation <= 1 + 1e-6);
+}
+
+TEST_CASE("outer states are 8 bytes a parameter, divided within workers; a buffer if overlapped") {
+  const double parameters = 4 * kModuleMb * kMegabyte / 2;
+  const auto memory = [&](const std::string& more) {
+    return metrics_of(trial_of({4, 4, 1}, more)).devices.front().memory;
+  };
+  const auto optimizer = static_cast<std::size_t>(MemoryClass::Optimizer);
+  const auto communication = static_cast<std::size_t>(MemoryClass::Communication);
+  for (const int zero : {0, 1, 2, 3}) {
+    const std::string stage = R"(, "zero_stage": )" + std::to_string(zero);
+    for (const int workers : {2, 4}) {
+      const std::string more = R"(, "workers": )" + std::to_string(workers);
+      const int members = 4 / workers;
+      const std::string alike =
+          zero == 0 ? stage : stage + R"(, "shard": )" + std::to_string(members);
+      const auto plain = memory(alike);
+      const auto outer = memory(stage + key_of({10, 2, 0}, more));
+      const auto overlapped = memory(stage + key_of({10, 2, 5, "fp4"}, more));
+      INFO("ZeRO " << zero << ", " << workers << " workers");
+      CHECK((outer[optimizer] - plain[optimizer]).value() ==
+            doctest::Approx(8 * parameters / members));
+      CHECK(outer[communication] == plain[communication]);
+      CHECK((overlapped[communication] - plain[communication]).value() ==
+            doctest::Approx(0.5 * parameters / members / 2));
+    }
+  }
+}
+
+TEST_CASE("an outer update moves 28 bytes a parameter, and outer gradients twice") {
+  const double parameters = 100 * kMegabyte / 2, bandwidth = 1e12;
+  const auto updating = [&](const char* format) {
+    LayoutTrial trial = trial_of({2, 1, 1}, key_of({10, 1, 0, format}));
+    trial.model = R"({"kind": "profile", "modules": [{"forward": "2 ms", "backward_input": "3 ms",
+                      "backward_weight": "1 ms", "parameters": "100 MB"}]})";
+    trial.cluster = at_switch(2, "1 TB/s");
+    const Metrics metrics = metrics_of(trial);
+    return metrics.devices.front().time[static_cast<std::size_t>(TimeUse::Update)] *
+           metrics.step_time * 10;
+  };
+  const double reached = 0.85;  // of the bandwidth of memory, what devices without kernels borrow
+  CHECK(updating("fp32").value() ==
+        doctest::Approx(parameters * (28 + 2 * 4) / bandwidth / reached).epsilon(1e-6));
+  CHECK(updating("fp4").value() ==
+        doctest::Approx(parameters * (28 + 2 * 0.5) / bandwidth / reached).epsilon(1e-6));
+}
+
+TEST_CASE("one device stands for its likes in outer steps") {
+  const std::vector<std::string> clusters = {
+      R"({"kind": "uniform", "memory": "80 GiB", "devices": 8,
+          "link": {"latency": "1 us", "bandwidth": "1 GB/s"}})",
+      R"({"machine": "dgx-a100-40g", "nodes": 1})",
+      R"({"kind": "machine", "device": "a100-40g", "nodes": 4, "devices_per_node": 2,
+          "port": {"bandwidth": "100 GB/s"}, "cards": {"bandwidth": "1 GB/s"},
+          "network": {"kind": "wan", "delay": [["1 us", "10 ms"], ["10 ms", "1 us"]],
+                      "bandwidth": [["1 GB/s", "0.5 GB/s"], ["0.5 GB/s", "1 GB/s"]]}})"};
+  for (const std::string& cluster : clusters) {
+    for (const char* layout :
+         {R"("pipeline": 2, "data": 4)", R"("pipeline": 1, "data": 8, "zero_stage": 3)",
+          R"("pipeline": 2, "data": 4, "zero_stage": 1,
+             "order": ["tensor", "context", "pipeline", "data"])"}) {
+      for (const char* workers : {R"(, "workers": 2)", R"(, "workers": 4)"}) {
+        LayoutTrial trial = trial_of({8, 6, 4}, "");
+        trial.cluster = cluster;
+        trial.parallel = layout + key_of({4, 2, 1}, workers);
+        const ScenarioResult folded = run(trial);
+        trial.fold = "\"none\"";
+        INFO(cluster << " " << trial.parallel);
+        CHECK(difference(folded, run(trial), 1e-9) == "");
+      }
+    }
+  }
+}
+
+TEST_CASE("a run fails worker by worker, each of which has all of the state") {
+  LayoutTrial trial =
+      trial_of({8, 1, 1}, R"(, "zero_stage": 3)" + key_of({4, 2, 1}, R"(, "workers": 2)"));
+  const ReplicaLayout layout = replica_layout(load(trial));
+  CHECK(layout.replicas == 2);
+  CHECK(layout.devices_per_replica == 4);
+  CHECK(layout.hold_state);
+}
+
+TEST_CASE("outer steps that mean nothing are refused with what to write") {
+  const auto refused = [](const std::string& parallel, const std::string& message) {
+    LayoutTrial trial = trial_of({4, 4, 1}, "");
+    trial.parallel = parallel;
+    std::string said;
+    try {
+      load(trial);
+    } catch (const Error& error) {
+      said = error.what();
+    }
+    INFO(parallel << ": " << said);
+    CHECK(said.find(message) != std::string::npos);
+  };
+  refused(R"("pipeline": 4, "outer": {"every": 5})", "expected \"data\" of at least 2 beside it");
+  refused(R"("data": 4, "outer": {})", "missing key \"every\"");
+  refused(R"("data": 4, "outer": {"every": 5, "workers": 3})", "expected a divisor of 4");
+  refused(R"("data": 4, "outer": {"every": 5, "fragments": 6})",
+          "at most the 5 steps of \"every\"");
+  refused(R"("data": 4, "outer": {"every": 5, "overlap": 6})", "at most the 5 steps of \"every\"");
+  refused(R"("data": 4, "zero_stage": 1, "shard": 2, "outer": {"every": 5, "workers": 2})",
+          "expected \"workers\" of \"outer\" alone");
+  refused(R"("data": 4, "expert": 2, "outer": {"every": 5})", "expected no \"expert\"");
+  refused(R"("data": 4, "outer": {"every": 5, "format": "int4"})", "fp4");
+}
+
+}  // namespace
+}  // namespace interlock::outer_steps_test
