@@ -18,7 +18,7 @@ namespace interlock {
 namespace {
 
 // A fraction of the time that the search took before.
-constexpr int kLooksAtCut = 30;
+constexpr int kLooksAtCut = 20;
 constexpr std::int64_t kOpsOfLook = 12'000;
 constexpr std::int64_t kOpsOfStage = 6;  // and micro-batch, with messages
 

@@ -435,6 +435,21 @@ std::vector<int> PlanSpace::micro_batch_sizes(int data) const {
   return sizes;
 }
 
+/// Returns how many stages each of `ranks` ranks may have, as far as more make the longest shorter:
+/// else they only send more messages.
+std::vector<int> PlanSpace::usual_chunks(int ranks) const {
+  std::vector<int> usual;
+  int longest = (modules_ + ranks - 1) / ranks;
+  for (const int chunks : {2, 3, 4, 6, 8}) {
+    const int stages = chunks * ranks;
+    if (const int length = (modules_ + stages - 1) / stages; length < longest) {
+      usual.push_back(chunks);
+      longest = length;
+    }
+  }
+  return usual;
+}
+
 std::vector<WorkOrder> PlanSpace::orders(const PlanLayout& layout) const {
   std::vector<JsonValue> usual = {JsonValue{}};
   if (kind_of(layout.strategy) == "global") {
@@ -449,7 +464,7 @@ std::vector<WorkOrder> PlanSpace::orders(const PlanLayout& layout) const {
       const JsonValue* own =
           schedule.kind == JsonValue::Kind::Object ? schedule.find("chunks") : nullptr;
       chunks = own != nullptr ? std::vector{std::max(1, static_cast<int>(own->number))}
-                              : or_usual(request_.chunks, {2, 3, 4, 6, 8});
+                              : or_usual(request_.chunks, usual_chunks(layout.pipeline));
     } else if (entry != nullptr && entry->layout == StageLayout::V) {
       chunks = {entry->chunks};
     }

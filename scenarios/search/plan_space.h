@@ -90,6 +90,7 @@ class PlanSpace {
   void append_mesh_settings(const PlanLayout& layout, std::vector<Setting>& settings) const;
   void add_layouts(int devices, const JsonValue& strategy, const JsonValue& recompute);
   std::vector<int> micro_batch_sizes(int data) const;
+  std::vector<int> usual_chunks(int ranks) const;
 
   JsonValue document_;
   SearchRequest request_;
