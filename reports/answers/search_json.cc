@@ -23,7 +23,8 @@ Json counts_json(const SearchCounts& counts) {
             {"refused", counts.refused},     {"layout_bounds", counts.bounded_layouts},
             {"plan_bounds", counts.bounded}, {"looks", counts.looked_at},
             {"judgements", counts.judged},   {"shortened", counts.shortened},
-            {"too_large", counts.too_large}, {"failed", counts.unfinished}};
+            {"too_large", counts.too_large}, {"cut_anew", counts.cut_anew},
+            {"failed", counts.unfinished}};
   for (std::size_t grade = 0; grade < kGrades; ++grade) {
     for (std::size_t loss = 0; loss < kLosses; ++loss) {
       const std::size_t plans = counts.lost[grade][loss];
@@ -86,6 +87,10 @@ Json found_json(const FoundPlan& plan) {
   }
   for (std::size_t use = 0; use < kTimeUses; ++use) {
     json["time_shares"][name_of(static_cast<TimeUse>(use))] = estimate.time[use];
+  }
+  if (!layout.tensors.empty()) {  // of each pipeline rank
+    json["tensor"] = layout.tensors;
+    json["data"] = data_of_ranks(layout);
   }
   json["alike"] = Json::array();
   for (const PlanLayout& other : plan.alike) {

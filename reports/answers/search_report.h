@@ -21,6 +21,13 @@ std::string plan_words(const FoundPlan& plan);
 /// Returns what `layout` has beside degrees, where that is not usual: "shards of 8,
 /// tokens beside micro-batches".
 std::string option_words(const PlanLayout& layout);
+/// Returns the data degree of each pipeline rank; none where all have the same.
+std::vector<int> data_of_ranks(const PlanLayout& layout);
+/// Returns the degree of all ranks, or those of each: "1, 7x8".
+std::string tensor_words(const PlanLayout& layout);
+std::string data_words(const PlanLayout& layout);
+/// Returns the name of a partition, or the modules of its stages: "11, 2x12, 10".
+std::string partition_words(const JsonValue& partition);
 /// Returns the stages of ZeRO that `plan` may have: "1 or 2".
 std::string zero_words(const FoundPlan& plan);
 /// Returns `amount` of a step a second and device.

@@ -111,6 +111,10 @@ std::vector<Headline> effort(const SearchResult& result) {
     headlines.push_back({"Too large", grouped(counts.too_large),
                          "to simulate device by device: as if no messages met on a link"});
   }
+  if (counts.cut_anew > 0) {
+    headlines.push_back({"Cut anew", grouped(counts.cut_anew),
+                         "the best plan, module by module, as its ranks have several stages"});
+  }
   if (counts.unfinished > 0) {
     headlines.push_back({"Failed", grouped(counts.unfinished), counts.failure, true});
   }
@@ -169,9 +173,9 @@ std::string plan_table(const SearchResult& result, const std::vector<const Found
   using P = const FoundPlan&;
   add("Devices", true, [](P plan) { return std::to_string(plan.layout.devices); });
   add("Strategy", false, [](P plan) { return words_of_value(plan.layout.strategy); });
-  add("Tensor", true, [](P plan) { return std::to_string(plan.layout.tensor); });
+  add("Tensor", true, [](P plan) { return tensor_words(plan.layout); });
   add("Pipeline", true, [](P plan) { return std::to_string(plan.layout.pipeline); });
-  add("Data", true, [](P plan) { return std::to_string(plan.layout.data); });
+  add("Data", true, [](P plan) { return data_words(plan.layout); });
   add("Context", true, [](P plan) { return std::to_string(plan.layout.context); });
   add("Contexts", false, [](P plan) { return words_of_value(plan.layout.context_layout); });
   add("Expert", true, [](P plan) { return std::to_string(plan.layout.expert); });
@@ -187,7 +191,7 @@ std::string plan_table(const SearchResult& result, const std::vector<const Found
     const std::string name = words_of_value(plan.order.schedule);
     return plan.order.chunks > 1 ? name + " x" + std::to_string(plan.order.chunks) : name;
   });
-  add("Partition", false, [](P plan) { return words_of_value(plan.order.partition); });
+  add("Partition", false, [](P plan) { return partition_words(plan.order.partition); });
   return lay_out(grid, style);
 }
 

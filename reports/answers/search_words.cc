@@ -42,6 +42,44 @@ std::string recompute_words(const JsonValue& recompute) {
   return words;
 }
 
+namespace {
+
+/// Returns "11, 2x12, 10" of 11, 12, 12, 10.
+std::string runs_of(const std::vector<int>& numbers) {
+  std::string words;
+  for (std::size_t i = 0, alike = 1; i < numbers.size(); i += alike, alike = 1) {
+    while (i + alike < numbers.size() && numbers[i + alike] == numbers[i]) ++alike;
+    words += words.empty() ? "" : ", ";
+    if (alike > 1) words += std::to_string(alike) + "x";
+    words += std::to_string(numbers[i]);
+  }
+  return words;
+}
+
+}  // namespace
+
+std::string partition_words(const JsonValue& partition) {
+  if (partition.kind != JsonValue::Kind::Array) return words_of_value(partition);
+  std::vector<int> counts;
+  for (const JsonValue& count : partition.items) counts.push_back(static_cast<int>(count.number));
+  return runs_of(counts);
+}
+
+std::string tensor_words(const PlanLayout& layout) {
+  return layout.tensors.empty() ? std::to_string(layout.tensor) : runs_of(layout.tensors);
+}
+
+std::vector<int> data_of_ranks(const PlanLayout& layout) {
+  std::vector<int> data;
+  for (const int tensor : layout.tensors) data.push_back(layout.tensor * layout.data / tensor);
+  return data;
+}
+
+std::string data_words(const PlanLayout& layout) {
+  const std::vector<int> data = data_of_ranks(layout);
+  return data.empty() ? std::to_string(layout.data) : runs_of(data);
+}
+
 std::string zero_words(const FoundPlan& plan) {
   std::set<int> stages = {plan.layout.zero_stage};
   for (const PlanLayout& other : plan.alike) stages.insert(other.zero_stage);
@@ -95,8 +133,8 @@ std::string rate_words(const PlanEstimate& estimate) {
 
 std::string plan_words(const FoundPlan& plan) {
   const PlanLayout& layout = plan.layout;
-  std::string words = "tensor " + std::to_string(layout.tensor) + ", pipeline " +
-                      std::to_string(layout.pipeline) + ", data " + std::to_string(layout.data);
+  std::string words = "tensor " + tensor_words(layout) + ", pipeline " +
+                      std::to_string(layout.pipeline) + ", data " + data_words(layout);
   if (layout.context > 1) {
     words += ", context " + std::to_string(layout.context);
     words += layout.context_layout.text == "all_to_all" ? " by all-to-all" : " in a ring";
@@ -113,6 +151,9 @@ std::string plan_words(const FoundPlan& plan) {
     words += ", " + words_of_value(plan.order.schedule);
   }
   if (plan.order.chunks > 1) words += " of " + std::to_string(plan.order.chunks) + " stages a rank";
+  if (plan.order.partition.kind == JsonValue::Kind::Array) {
+    words += ", stages of " + partition_words(plan.order.partition) + " modules";
+  }
   const std::string options = option_words(layout);
   return options.empty() ? words : words + ", " + options;
 }

@@ -96,7 +96,7 @@ ContractObject search() {
            "Stages of ZeRO."},
           {"micro_batch_size", one_or_more(whole(1, kMost)), "powers of two",
            "Samples of a micro-batch."},
-          {"chunks", devices, "2, 3, 4, 6 and 8",
+          {"chunks", devices, "of 2, 3, 4, 6 and 8 those that make the longest stage shorter",
            "Stages of a rank under schedules that lay several in loops."},
           {"strategy", one_or_more(strategy_type()), "that of training",
            "Strategies, as in `training`."},

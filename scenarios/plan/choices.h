@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "scenarios/plan/plan.h"
@@ -58,8 +60,11 @@ SchedulePolicy find_order(const LaidOut& laid_out);
 bool leaves_cut(const Question& question);
 
 struct CutEffort {
-  double usable = 1;  // share of each device's memory that may be taken
-  int looks = 300;    // quick estimates at most, fewer where steps are long
+  double usable = 1;             // share of each device's memory that may be taken
+  std::optional<Bytes> memory;   // of each device, that may be taken beside that
+  int looks = 300;               // quick estimates at most, fewer where steps are long
+  bool simulates = true;         // the best few in the end, where links are shared
+  std::function<void()> looked;  // called before each estimate; what it throws ends the search
 };
 /// Returns the draft of `laid_out` with what is "auto" of modules, ranks and schedule chosen
 /// together: each device has room, if that was found, and a step is the shortest that was found,

@@ -77,7 +77,7 @@ class CutSearch {
   CutSearch(const Plan& plan, const CutEffort& effort)
       : plan_(plan),
         laid_(plan),
-        usable_(effort.usable),
+        effort_(effort),
         random_(static_cast<std::uint64_t>(plan.question.seed), 11) {
     Question& question = plan_.question;
     if (!question.known_prices) question.known_prices = std::make_shared<KnownPrices>();
@@ -113,7 +113,7 @@ class CutSearch {
       best = end;
       kick = -1;
     }
-    return plan_of(verdict(best).exact ? best : simulated_best(best, own));
+    return plan_of(verdict(best).exact || !effort_.simulates ? best : simulated_best(best, own));
   }
 
  private:
@@ -129,7 +129,8 @@ class CutSearch {
   Bytes capacity(std::optional<Bytes> of_device) const {
     if (limit_ > Bytes(0)) return limit_;
     const Bytes own = of_device.value_or(Bytes(0));
-    return own > Bytes(0) ? usable_ * own : Bytes(kInfinity);
+    const Bytes usable = own > Bytes(0) ? effort_.usable * own : Bytes(kInfinity);
+    return std::min(usable, effort_.memory.value_or(usable));
   }
 
   Verdict verdict_of(const StepEstimate& step) const {
@@ -148,6 +149,7 @@ class CutSearch {
     const auto [entry, fresh] = known_.try_emplace(choice);
     if (!fresh) return entry->second;
     ++looks_;
+    if (effort_.looked) effort_.looked();
     try {
       entry->second = verdict_of(estimate_step(plan_of(choice), Grade::Look));
     } catch (const Error&) {
@@ -351,7 +353,7 @@ class CutSearch {
 
   Plan plan_;
   Plan laid_;  // as it was given, but for the ranks that schedules are asked about
-  double usable_ = 1;
+  const CutEffort& effort_;
   Random random_;
   bool cuts_ = false, lays_ = false, sought_ = false;
   Bytes limit_;

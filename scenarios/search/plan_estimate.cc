@@ -3,6 +3,8 @@
 #include "scenarios/search/plan_estimate.h"
 
 #include <algorithm>
+#include <limits>
+#include <optional>
 
 #include "scenarios/plan/lower_plan.h"
 #include "scenarios/simulate/economics.h"
@@ -19,6 +21,49 @@ constexpr double kFlowsOfSimulation = 2'000'000;
 constexpr double kLookSlack = 1e-6;
 constexpr double kRounding = 1e-9;
 constexpr int kLeastTurns = 1;  // of the steady loop, in a shortened step
+
+}  // namespace
+
+namespace {
+
+/// Returns after how many micro-batches a step of `plan` does the same again; nothing if its
+/// schedule has no steady loop, or updates in between.
+std::optional<int> period_of(const Plan& plan) {
+  const ScheduleEntry& entry = *plan.schedule.kind;
+  const bool steady = plan.sized_batches.empty() && plan.slices.empty() &&
+                      plan.schedule.update_every == plan.micro_batches && entry.period != nullptr;
+  if (!steady) return std::nullopt;
+  return entry.period({.ranks = plan.question.ranks, .round = plan.schedule.round});
+}
+
+}  // namespace
+
+Plan shortened(const Plan& plan, std::int64_t tasks_in_step, std::int64_t most_tasks) {
+  const std::optional<int> period = period_of(plan);
+  if (!period || tasks_in_step <= most_tasks) return plan;
+  const int micro_batches = plan.micro_batches;
+  const double wanted = double(micro_batches) * double(most_tasks) / double(tasks_in_step);
+  const int least =
+      std::max(static_cast<int>(wanted), plan.question.stages + kLeastTurns * *period);
+  return with_micro_batches(plan,
+                            micro_batches - std::max(0, micro_batches - least) / *period * *period);
+}
+
+namespace {
+
+/// Returns the tasks of a step of `plan`, which is folded as is exact, from those of the shortest
+/// steps that have its loop.
+std::int64_t tasks_of(const Plan& plan) {
+  const auto count = [](const Plan& one) { return count_tasks(lower_plan(one, 1)); };
+  const Plan shortest = shortened(plan, std::numeric_limits<std::int64_t>::max(), 0);
+  const int turns = shortest.micro_batches < plan.micro_batches
+                        ? (plan.micro_batches - shortest.micro_batches) / *period_of(plan)
+                        : 0;
+  if (turns < 2) return count(plan);
+  const std::int64_t least = count(shortest);
+  const Plan next = with_micro_batches(shortest, shortest.micro_batches + *period_of(plan));
+  return least + turns * (count(next) - least);
+}
 
 PlanValues values_of(const Economics& economics, const Metrics& metrics, Bytes memory) {
   PlanValues values{};
@@ -88,22 +133,6 @@ PlanEstimate stretched(const Plan& plan, PlanEstimate estimate, double ratio) {
   return estimate;
 }
 
-/// Returns a step of fewer micro-batches, so that no more tasks are simulated than should be; the
-/// step itself where its schedule has no steady loop.
-Plan shortened(const Plan& plan, std::int64_t tasks_in_step) {
-  const ScheduleEntry& entry = *plan.schedule.kind;
-  const int micro_batches = plan.micro_batches;
-  const bool fits = plan.sized_batches.empty() && plan.slices.empty() &&
-                    plan.schedule.update_every == micro_batches && entry.period != nullptr;
-  if (!fits || tasks_in_step <= kTasksOfSimulation) return plan;
-  const int stages = plan.question.stages;
-  const int period = entry.period({.ranks = plan.question.ranks, .round = plan.schedule.round});
-  const double wanted = double(micro_batches) * kTasksOfSimulation / double(tasks_in_step);
-  const int least = std::max(static_cast<int>(wanted), stages + kLeastTurns * period);
-  const int fewer = micro_batches - std::max(0, micro_batches - least) / period * period;
-  return with_micro_batches(plan, fewer);
-}
-
 /// Returns about how many flows a simulation of every device has in a step.
 double flows_of_all_devices(const Plan& plan) {
   const Mesh& mesh = plan.question.mesh;
@@ -126,7 +155,7 @@ double flows_of_all_devices(const Plan& plan) {
 
 bool too_large(const Plan& plan) {
   const double flows = flows_of_all_devices(plan);
-  const Plan shorter = shortened(plan, static_cast<std::int64_t>(flows));
+  const Plan shorter = shortened(plan, static_cast<std::int64_t>(flows), kTasksOfSimulation);
   return flows / plan.micro_batches * shorter.micro_batches > kFlowsOfSimulation;
 }
 
@@ -164,15 +193,17 @@ PlanEstimate estimate_by_simulation(const LaidOut& laid_out, const PlanEstimate&
     price(laid_out.ordered(), whole);
     return whole;
   }
-  const Plan plan = complete(laid_out);
-  const std::int64_t tasks = count_tasks(lower_plan(plan, 1));
+  Plan plan = laid_out.ordered();
+  // Devices that stand for others do so whatever the number of micro-batches.
+  plan.unfolded = complete({shortened(plan, std::numeric_limits<std::int64_t>::max(), 0)}).unfolded;
+  const std::int64_t tasks = tasks_of(plan);
   if (tasks * plan.question.steps <= kTasksOfSimulation) {
     PlanEstimate whole = estimate_of(plan, estimate_step(plan, Grade::Simulation));
     whole.judged_micro_batches = look.exact ? 0 : plan.micro_batches;
     return whole;
   }
   if (look.exact) return look;
-  Plan shorter = shortened(plan, tasks);
+  Plan shorter = shortened(plan, tasks, kTasksOfSimulation);
   shorter.question.steps = 1;
   const Seconds simulated = estimate_step(shorter, Grade::Simulation).time;
   const double ratio = simulated / estimate_step(shorter, Grade::Look).time;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 
 #include "scenarios/plan/step_time.h"
 #include "scenarios/search/search_request.h"
@@ -36,6 +37,7 @@ struct PlanEstimate {
   bool fits = true;                 // devices and hosts
   bool exact = false;               // a look at what shares no links
   bool folds = true;                // of a look: devices that stand for others do so exactly
+  bool repeats = false;             // of a bound: an order before this one has the same stages
   bool too_large = false;           // to be simulated: the numbers are those of the look
 };
 
@@ -48,5 +50,9 @@ PlanEstimate estimate_by_look(const Plan& plan);
 /// devices cannot be folded, and which would take more than two million flows then, keeps the
 /// numbers of the look, as if no two messages met on a link, and is marked as too large.
 PlanEstimate estimate_by_simulation(const LaidOut& laid_out, const PlanEstimate& look);
+
+/// Returns a step of fewer micro-batches, so that about `most_tasks` tasks are simulated of
+/// `tasks_in_step`; the step itself where its schedule has no steady loop.
+Plan shortened(const Plan& plan, std::int64_t tasks_in_step, std::int64_t most_tasks);
 
 }  // namespace interlock

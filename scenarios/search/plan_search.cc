@@ -9,7 +9,9 @@
 
 #include "base/error.h"
 #include "scenarios/load/loader.h"
+#include "scenarios/search/best_cut.h"
 #include "scenarios/search/plan_survey.h"
+#include "scenarios/search/rank_layouts.h"
 #include "scenarios/sweep/sweep_plan.h"
 
 namespace interlock {
@@ -119,7 +121,8 @@ class PlanSearch {
       if (!first) known.grade = static_cast<Grade>(static_cast<int>(candidate.grade) + 1);
       if (known.grade == Grade::PlanBound) known.order = i;
       count(known);
-      if (known.grade == Grade::Look && is_alike(known)) {
+      const bool repeats = known.grade == Grade::PlanBound && known.estimate.repeats;
+      if (repeats || (known.grade == Grade::Look && is_alike(known))) {
         lose(known, Loss::Identical);
       } else {
         put(known);
@@ -157,7 +160,8 @@ class PlanSearch {
   }
 
   void put(const Candidate& known) {
-    if (const auto loss = beyond_limits(known)) return lose(known, *loss);
+    const auto loss = limit_met(request_.limits, known.estimate, known.grade);
+    if (loss) return lose(known, *loss);
     queue_.push_back(known);
     std::push_heap(queue_.begin(), queue_.end(), later());
   }
@@ -171,20 +175,6 @@ class PlanSearch {
     const Candidate first = queue_.back();
     queue_.pop_back();
     return first;
-  }
-
-  std::optional<Loss> beyond_limits(const Candidate& known) const {
-    const PlanLimits& limits = request_.limits;
-    const PlanEstimate& estimate = known.estimate;
-    const auto at = [&](Aim aim) { return estimate.values[static_cast<std::size_t>(aim)]; };
-    if (limits.memory && at(Aim::Memory) > limits.memory->value()) return Loss::Memory;
-    if (!limits.memory && estimate.memory_share > estimate.usable_share) return Loss::Memory;
-    if (limits.time && at(Aim::Time) > limits.time->value()) return Loss::Time;
-    if (limits.cost && at(Aim::Cost) > *limits.cost) return Loss::Cost;
-    if (known.grade != Grade::Simulation) return std::nullopt;
-    if (limits.power && estimate.power > limits.power->value()) return Loss::Power;
-    if (!estimate.fits && estimate.memory_share <= 1) return Loss::HostMemory;
-    return std::nullopt;
   }
 
   void lose(const Candidate& known, Loss loss) {
@@ -311,6 +301,21 @@ std::vector<JsonValue> offloads() {
   return values;
 }
 
+/// Changes the best plan where no rule of the space is good.
+void refine_best(SearchResult& result, const SearchProgress& told) {
+  if (result.plans.empty() || result.stopped || result.request.aim == Aim::Memory) return;
+  const SearchCounts& counts = result.counts;
+  const auto looked = [&] {
+    if (told) told(counts.layouts + counts.plans, counts.layouts + counts.plans);
+  };
+  try {
+    lay_ranks_apart(result, looked);
+    cut_best_plan(result, looked);
+  } catch (const StopSearch&) {
+    result.stopped = true;
+  }
+}
+
 }  // namespace
 
 SearchRequest request_of(const JsonValue& document) {
@@ -320,6 +325,18 @@ SearchRequest request_of(const JsonValue& document) {
   SearchRequest request = read_search({search, "/search"}, diagnostics);
   diagnostics.throw_if_any();
   return request;
+}
+
+std::optional<Loss> limit_met(const PlanLimits& limits, const PlanEstimate& known, Grade grade) {
+  const auto at = [&](Aim aim) { return known.values[static_cast<std::size_t>(aim)]; };
+  if (limits.memory && at(Aim::Memory) > limits.memory->value()) return Loss::Memory;
+  if (!limits.memory && known.memory_share > known.usable_share) return Loss::Memory;
+  if (limits.time && at(Aim::Time) > limits.time->value()) return Loss::Time;
+  if (limits.cost && at(Aim::Cost) > *limits.cost) return Loss::Cost;
+  if (grade != Grade::Simulation) return std::nullopt;
+  if (limits.power && known.power > limits.power->value()) return Loss::Power;
+  if (!known.fits && known.memory_share <= 1) return Loss::HostMemory;
+  return std::nullopt;
 }
 
 std::size_t lost(const SearchCounts& counts, Loss loss) {
@@ -343,6 +360,7 @@ SearchResult search_plans(const JsonValue& document, const SearchRequest& reques
     SearchResult roomier = PlanSearch(document, wider, workers, told).run();
     if (!roomier.plans.empty()) result = std::move(roomier);
   }
+  refine_best(result, told);
   if (!result.plans.empty()) result.closest.clear();
   const FoundPlan* first = !result.plans.empty()     ? &result.plans.front()
                            : !result.closest.empty() ? &result.closest.front()

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ namespace interlock {
 /// no better than a plan that was found, or says by other settings what another plan says.
 enum class Loss { Time, Memory, Cost, Energy, Power, HostMemory, Dominated, Identical };
 inline constexpr int kLosses = 8;
+
+/// Returns which limit what is known of a plan by `grade` is beyond.
+std::optional<Loss> limit_met(const PlanLimits& limits, const PlanEstimate& known, Grade grade);
 
 struct FoundPlan {
   PlanLayout layout;
@@ -44,8 +48,9 @@ struct SearchCounts {
   std::size_t bounded_layouts = 0;     // by one bound for all their plans
   std::size_t bounded = 0, looked_at = 0, judged = 0, shortened = 0, too_large = 0;  // plans
   std::array<std::array<std::size_t, kLosses>, kGrades> lost{};  // plans, by Grade and Loss
-  std::size_t unfinished = 0;                                    // failed while simulated
-  std::string failure;                                           // how: of the first
+  std::size_t cut_anew = 0;    // plans of which modules were moved, by looks
+  std::size_t unfinished = 0;  // failed while simulated
+  std::string failure;         // how: of the first
 };
 
 /// Returns the plans that were looked at no further because of `loss`.

@@ -435,6 +435,21 @@ std::vector<int> PlanSpace::micro_batch_sizes(int data) const {
   return sizes;
 }
 
+/// Returns how many stages each of `ranks` ranks may have, as far as more make the longest shorter:
+/// else they only send more messages.
+std::vector<int> PlanSpace::usual_chunks(int ranks) const {
+  std::vector<int> usual;
+  int longest = (modules_ + ranks - 1) / ranks;
+  for (const int chunks : {2, 3, 4, 6, 8}) {
+    const int stages = chunks * ranks;
+    if (const int length = (modules_ + stages - 1) / stages; length < longest) {
+      usual.push_back(chunks);
+      longest = length;
+    }
+  }
+  return usual;
+}
+
 std::vector<WorkOrder> PlanSpace::orders(const PlanLayout& layout) const {
   std::vector<JsonValue> usual = {JsonValue{}};
   if (kind_of(layout.strategy) == "global") {
@@ -446,19 +461,40 @@ std::vector<WorkOrder> PlanSpace::orders(const PlanLayout& layout) const {
     const ScheduleEntry* entry = find_schedule(kind_of(schedule));
     std::vector<int> chunks = {1};
     if (entry != nullptr && entry->layout == StageLayout::Loop && layout.pipeline > 1) {
-      chunks = or_usual(request_.chunks, {2, 3, 4, 6, 8});
+      const JsonValue* own =
+          schedule.kind == JsonValue::Kind::Object ? schedule.find("chunks") : nullptr;
+      chunks = own != nullptr ? std::vector{std::max(1, static_cast<int>(own->number))}
+                              : or_usual(request_.chunks, usual_chunks(layout.pipeline));
     } else if (entry != nullptr && entry->layout == StageLayout::V) {
       chunks = {entry->chunks};
     }
     for (const int count : chunks) {
       if (std::int64_t{count} * layout.pipeline > modules_) continue;
-      for (const JsonValue& partition : or_usual(request_.partitions, text_values({"balanced"}))) {
+      // Least work of the busiest stage is not least work of a rank of several stages.
+      const std::vector<JsonValue> usual_cuts =
+          count > 1 ? text_values({"balanced", "uniform"}) : text_values({"balanced"});
+      for (const JsonValue& partition : or_usual(request_.partitions, usual_cuts)) {
         orders.push_back({schedule, count, partition});
       }
     }
   }
   return orders;
 }
+
+namespace {
+
+/// Returns the schedule of `order`, which says how many stages a rank has where it is not usual.
+JsonValue schedule_setting(const WorkOrder& order) {
+  const ScheduleEntry* entry = find_schedule(kind_of(order.schedule));
+  const bool usual = entry == nullptr || order.chunks == 1 || order.chunks == entry->chunks;
+  if (usual) return order.schedule;
+  const bool named = order.schedule.kind == JsonValue::Kind::String;
+  JsonValue schedule = named ? json_object({{"kind", order.schedule}}) : order.schedule;
+  set_key(schedule, "chunks", number_value(order.chunks), "search");
+  return schedule;
+}
+
+}  // namespace
 
 /// Appends what is 1 for most models, and need not be said there.
 void PlanSpace::append_mesh_settings(const PlanLayout& layout,
@@ -505,7 +541,7 @@ std::vector<Setting> PlanSpace::settings(const PlanLayout& layout, const WorkOrd
   settings.push_back({"training.micro_batch_size", number_value(layout.micro_batch_size)});
   settings.push_back({"training.recompute", layout.recompute});
   settings.push_back({"training.strategy", layout.strategy});
-  settings.push_back({"training.schedule", order.schedule});
+  settings.push_back({"training.schedule", schedule_setting(order)});
   settings.push_back({"partition", order.partition});
   return settings;
 }

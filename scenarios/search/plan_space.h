@@ -34,6 +34,7 @@ struct PlanLayout {
   JsonValue strategy, recompute;
   JsonValue context_layout;      // null: that of the document
   std::vector<Setting> options;  // beside these, of kSearchOptions
+  std::vector<int> tensors;      // of each pipeline rank, where they differ; else empty
 };
 
 /// How the stages of a layout are cut and laid, and the order of their work.
@@ -58,8 +59,8 @@ class PlanSpace {
   /// divided like all else; micro-batches of a power of two; none, selective (of attention that is
   /// not fused) and full recomputation, and of modules; every stage of ZeRO; the document's
   /// strategy, under global training with 1F1B, interleaved (2 to 8 stages a rank), ZB-H1 and ZB-V;
-  /// a balanced partition; the machines of a mixed cluster in every order; the options of
-  /// usual_options(). Throws: Error if model or cluster of
+  /// a balanced partition, by ranks where these have several stages; the machines of a mixed
+  /// cluster in every order; the options of usual_options(). Throws: Error if model or cluster of
   /// `document` are wrong, or it cannot be searched.
   PlanSpace(JsonValue document, SearchRequest request);
 
@@ -89,6 +90,7 @@ class PlanSpace {
   void append_mesh_settings(const PlanLayout& layout, std::vector<Setting>& settings) const;
   void add_layouts(int devices, const JsonValue& strategy, const JsonValue& recompute);
   std::vector<int> micro_batch_sizes(int data) const;
+  std::vector<int> usual_chunks(int ranks) const;
 
   JsonValue document_;
   SearchRequest request_;

@@ -153,14 +153,31 @@ class Surveyor {
 
   ToldFindings bounds_of_plans(std::size_t layout) {
     ToldFindings found;
+    struct Known {
+      const WorkOrder& order;
+      std::vector<int> boundaries;
+      ToldEstimate told;
+    };
+    std::vector<Known> known;
     for (const WorkOrder& order : orders_[layout]) {
       found.estimates.emplace_back();
       try {
         const LaidOut laid = laid_out(layout, order);
         const Plan& plan = laid.ordered();
+        const std::vector<int>& boundaries = plan.partition.boundaries;
+        const auto same = std::find_if(known.begin(), known.end(), [&](const Known& other) {
+          return other.order.chunks == order.chunks && other.boundaries == boundaries &&
+                 other.order.schedule == order.schedule;
+        });
+        if (same != known.end()) {
+          found.estimates.back() = same->told;
+          found.estimates.back().estimate.repeats = true;
+          continue;
+        }
         found.estimates.back() =
             told(estimate_by_bound(plan, estimate_step(plan, Grade::PlanBound)),
                  usable_share_of(plan.question));
+        known.push_back({order, boundaries, found.estimates.back()});
       } catch (const Error& error) {
         if (found.refusal.empty()) found.refusal = error.what();
       }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/bench/planning_bench.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "reports/sweeps/sweep_store.h"
 #include "scenarios/search/plan_search.h"
 #include "scenarios/simulate/run_scenario.h"
+#include "scenarios/starter/sizing.h"
 #include "scenarios/sweep/worker_pool.h"
 #include "tests/bench/timing.h"
 
@@ -114,6 +116,46 @@ void time_database() {
   std::filesystem::remove_all(folder);
 }
 
+/// Seconds of this process and of the workers that it waited for.
+double seconds_of_all() {
+  double seconds = 0;
+  for (const int who : {RUSAGE_SELF, RUSAGE_CHILDREN}) {
+    rusage used{};
+    ::getrusage(who, &used);
+    for (const timeval& time : {used.ru_utime, used.ru_stime}) {
+      seconds += static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+    }
+  }
+  return seconds;
+}
+
+/// Returns the mean time of loading and simulating a plan, of those that were found.
+double simulation_seconds(const std::vector<FoundPlan>& plans) {
+  constexpr std::size_t kMost = 2;
+  const std::size_t count = std::min(kMost, plans.size());
+  const double before = seconds_of_all();
+  for (std::size_t i = 0; i < count; ++i) {
+    Question question = load_questions(plans[i].document).front();
+    question.engine = EngineKind::Native;
+    const Seconds time = estimate_step(make_plan(question), Grade::Simulation).time;
+    CHECK(time > Seconds(0), "a plan that was found runs");
+  }
+  return (seconds_of_all() - before) / static_cast<double>(count);
+}
+
+/// The ratio that no other program on the machine changes much: how many simulations of plans that
+/// were found take as long as finding them.
+void print_search(const char* name, const SearchCounts& counts, double wall, double processor,
+                  double simulation) {
+  const double simulations = processor / simulation;
+  std::printf(
+      "%s: %zu plans, %zu bounds, %zu looks, %zu judgements: %.1f s, %.1f of processor, as long as "
+      "%.0f simulations of the plans that it found; %.0f plans decided in the time of one\n",
+      name, counts.plans, counts.bounded_layouts + counts.bounded, counts.looked_at, counts.judged,
+      wall, processor, simulations, static_cast<double>(counts.plans) / simulations);
+  std::fflush(stdout);
+}
+
 /// The usual plans of GPT-3 175B on 64 devices, 512 samples a step.
 void time_search() {
   const JsonValue document = parse_json(R"({"model": "gpt3-175b",
@@ -122,18 +164,28 @@ void time_search() {
     "training": {"strategy": "global", "framework": "megatron-lm", "global_batch_size": 512,
                  "optimizer": "adam"}})",
                                         "bench");
-  const int processes = usable_processors();
   SearchResult result;
-  const double seconds = seconds_of([&] { result = search_plans(document, processes); });
-  const SearchCounts& counts = result.counts;
+  const double before = seconds_of_all();
+  const double wall = seconds_of([&] { result = search_plans(document, usable_processors()); });
+  const double processor = seconds_of_all() - before;
+  print_search("search, 175B on 64 devices", result.counts, wall, processor,
+               simulation_seconds(result.plans));
+}
+
+/// The row of a mixture of experts, on as many devices as it takes.
+void time_plan() {
+  const SizingQuestion question = {
+      .model = "mixtral-8x7b", .machines = {{"dgx-h100", ""}}, .devices = {128}, .length = 1e12};
+  Sizing sizing;
+  const double before = seconds_of_all();
+  const double wall = seconds_of([&] { sizing = size_up(question, usable_processors()); });
+  const double processor = seconds_of_all() - before;
+  CHECK(sizing.rows.size() == 1 && sizing.rows.front().fits, "a row with a plan");
+  const double simulation = simulation_seconds({*sizing.rows.front().plan});
   std::printf(
-      "search, 175B on 64 devices: %zu plans, %zu looks, %zu judgements, %zu worth having: %.1f s "
-      "by %d processes\n",
-      counts.plans, counts.looked_at, counts.judged,
-      static_cast<std::size_t>(
-          std::count_if(result.plans.begin(), result.plans.end(),
-                        [](const FoundPlan& plan) { return plan.worth_having; })),
-      seconds, processes);
+      "plan, Mixtral 8x7B on 128 H100: %.1f s, %.1f of processor, as long as %.0f simulations of "
+      "its plan\n",
+      wall, processor, processor / simulation);
 }
 
 }  // namespace
@@ -153,6 +205,7 @@ void run_planning(int rounds) {
                rounds);
   time_database();
   time_search();
+  time_plan();
 }
 
 }  // namespace interlock

@@ -75,6 +75,53 @@ TEST_CASE("the best plan is written for a program as export writes it, and runs 
         at(simulated(folder, {"best.json"}), "step_time_s").number);
 }
 
+struct Program {
+  std::string name, model, machine, devices, file, recompute;
+};
+
+/// Returns a small search on `program`'s machine, whose replicas divide states by `zero`.
+std::string sharded_space(const Program& program, int zero) {
+  return R"({"name": "shards", "model": ")" + program.model + R"(", "cluster": {"machine": ")" +
+         program.machine + R"(", "devices": )" + program.devices + R"(},
+    "training": {"strategy": "global", "global_batch_size": 16, "optimizer": "adamw", "steps": 2},
+    "search": {"tensor": 1, "pipeline": 1, "context": 1, "micro_batch_size": 1,
+               "recompute": ")" +
+         program.recompute + R"(", "zero_stage": )" + std::to_string(zero) + "}}";
+}
+
+TEST_CASE("ZeRO 2 and 3 are written for each program, and read back as they were found") {
+  // DeepSpeed's file has no model, and no recomputation; torchtitan knows only some models.
+  for (const Program& program :
+       {Program{"megatron", "gpt2", "dgx-a100-40g", "4", "plan.sh", "full"},
+        Program{"deepspeed", "gpt2", "dgx-a100-40g", "4", "plan.json", "none"},
+        Program{"torchtitan", "llama-3-8b", "dgx-h100", "8", "plan.toml", "full"}}) {
+    for (const int zero : {2, 3}) {
+      CAPTURE(program.name);
+      CAPTURE(zero);
+      const Folder folder;
+      folder.file("space.json", sharded_space(program, zero));
+      const auto run = [&](const std::vector<std::string>& arguments) {
+        const Outcome outcome = run_program(arguments, folder.path());
+        REQUIRE_MESSAGE(outcome.exit_code == 0, outcome.err);
+      };
+      run({"search", "space.json", "--to", program.name, "--out", program.file, "--json",
+           "found.json", "--quiet"});
+      const JsonValue found = read_json_file(folder.path("found.json"));
+      const JsonValue& best = at(found, "plans").items.front();
+      CHECK(at(best, "zero_stage").number == zero);
+      std::vector<std::string> import = {
+          "import",        program.name,  program.file, "--cluster", program.machine, "--devices",
+          program.devices, "--framework", "none",       "--out",     "again.json",    "--quiet"};
+      if (program.name == "deepspeed") import.insert(import.end(), {"--model", program.model});
+      run(import);
+      const JsonValue again = read_json_file(folder.path("again.json"));
+      CHECK(at(at(again, "parallel"), "zero_stage").number == zero);
+      CHECK(at(simulated(folder, {"again.json", "--set", "training.steps=2"}), "step_time_s")
+                .number == doctest::Approx(at(best, "step_time_s").number).epsilon(1e-9));
+    }
+  }
+}
+
 TEST_CASE("a search shows what it was asked for, and no progress where no terminal is") {
   const Folder folder;
   folder.file("space.json", kSpace);

@@ -114,6 +114,9 @@ Json plan_of(Json space, const Values& values) {
   training["micro_batch_size"] = values.size;
   training["recompute"] = values.again;
   if (!values.schedule.is_null()) training["schedule"] = values.schedule;
+  if (values.schedule == "interleaved" && values.chunks > 1) {
+    training["schedule"] = {{"kind", "interleaved"}, {"chunks", values.chunks}};
+  }
   for (const auto& [path, value] : values.options.items()) space[Json::json_pointer(path)] = value;
   space.erase("search");
   return space;
@@ -194,6 +197,7 @@ std::string random_space(int seed, bool lists) {
   const Json parts = {{"modules", {"layernorm"}}};
   search["recompute"] = random.integer(0, 1) == 1 ? Json{"none", parts} : Json{"none", "full"};
   add_options(search, random);
+  search["partition"] = seed % 2 == 0 ? Json{"balanced", "uniform"} : Json{"balanced"};
   if (strategy == "global") {
     search["schedule"] = random.integer(0, 1) == 1 ? Json{"1f1b", "interleaved", "zb-v"}
                                                    : Json{"gpipe", "1f1b", "zb-h1"};
@@ -260,16 +264,20 @@ namespace {
 /// Appends the plans of all orders of a layout.
 void append_orders(const Json& space, Values values, std::vector<JsonValue>& plans) {
   const Json& search = space["search"];
-  if (!search.contains("schedule")) {
-    plans.push_back(document_of(plan_of(space, values)));
-    return;
-  }
+  const auto append = [&] {
+    for (const Json& partition : search["partition"]) {
+      Json plan = plan_of(space, values);
+      plan["partition"] = partition;
+      plans.push_back(document_of(plan));
+    }
+  };
+  if (!search.contains("schedule")) return append();
   for (const std::string order : search["schedule"]) {
     values.schedule = order;
     const bool loops = values.pipeline > 1 && order == "interleaved";
     for (const int chunks : loops ? search["chunks"].get<std::vector<int>>() : chunks_of(order)) {
       values.chunks = values.pipeline == 1 && order == "interleaved" ? 1 : chunks;
-      plans.push_back(document_of(plan_of(space, values)));
+      append();
     }
   }
 }
