@@ -22,6 +22,7 @@ class Extras {
         transformer_(model_["kind"] == "transformer") {}
 
   void add() {
+    if (parallel_["data"] > 1 && !parallel_.contains("expert") && chance(0.15)) train_apart();
     if (chance(0.25)) training_["framework"] = framework();
     transformer_ ? add_to_transformer() : add_to_profile();
     if (chance(0.06)) parallel_["placement"] = "v";
@@ -47,6 +48,19 @@ class Extras {
     if (transformer_ && chance(0.2)) keys["vocabulary"] = "gathered";
     if (chance(0.2)) keys["gradients"] = "fp32";
     return keys;
+  }
+
+  /// Draws workers that exchange weights every few steps.
+  void train_apart() {
+    static const std::vector<std::string> formats = {"fp32", "bf16", "fp4"};
+    parallel_.erase("shard");
+    const int every = random_.integer(1, 20);
+    Json outer = {{"every", every},
+                  {"format", formats[static_cast<std::size_t>(random_.integer(0, 2))]}};
+    if (parallel_["data"].get<int>() % 2 == 0 && chance(0.6)) outer["workers"] = 2;
+    if (chance(0.5)) outer["fragments"] = random_.integer(1, every);
+    if (chance(0.5)) outer["overlap"] = random_.integer(0, every);
+    parallel_["outer"] = outer;
   }
 
   void add_to_transformer() {

@@ -207,19 +207,7 @@ class Draw {
     if (zero == 3 && chance(0.5)) keys["prefetch"] = random_.integer(0, 3);
     if (chance(0.2)) keys["order"] = {"data", "tensor", "context", "pipeline"};
     if (chance(0.1)) keys["order"] = {"pipeline", "data", "tensor", "context"};
-    if (data_ > 1 && !keys.contains("expert") && chance(0.15)) train_apart(keys);
     return keys;
-  }
-
-  /// Draws workers that exchange weights every few steps.
-  void train_apart(Json& keys) {
-    keys.erase("shard");
-    const int every = random_.integer(1, 20);
-    Json outer = {{"every", every}, {"format", one_of<std::string>({"fp32", "bf16", "fp4"})}};
-    if (data_ % 2 == 0 && chance(0.6)) outer["workers"] = 2;
-    if (chance(0.5)) outer["fragments"] = random_.integer(1, every);
-    if (chance(0.5)) outer["overlap"] = random_.integer(0, every);
-    keys["outer"] = outer;
   }
 
   /// Draws ways to experts, and their mesh: that of attention, or its own where tokens are divided.
