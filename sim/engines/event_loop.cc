@@ -142,7 +142,7 @@ bool EventLoop::execute(int stream, StreamState& state) {
     case Opcode::Record:
       return record(stream, state);
     case Opcode::Wait:
-      state.announced = false;
+      if (state.cursor.micro_batch() >= 0) state.announced = false;
       return wait(stream, state);
     case Opcode::Allocate:
       // Taken at the instant at which the op starts; a rank of one stream starts it now.

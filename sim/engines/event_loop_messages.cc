@@ -72,8 +72,10 @@ void EventLoop::announce_receive(StreamState& state) {
         state.announced = true;
         ask(channels_[instruction.index], end);
         return;
-      case Opcode::Send:
       case Opcode::Wait:
+        if (cursor.micro_batch() < 0) break;  // for nothing: the run goes on
+        return;
+      case Opcode::Send:
         return;
       default:
         break;

@@ -127,4 +127,24 @@ TEST_CASE("a device that stands until its message has left waits for all of it o
   }
 }
 
+TEST_CASE("a receiver announces its rendezvous across waits for weights that nothing gathers yet") {
+  const auto step = [](const std::string& engine) {
+    return step_of(
+        run({R"(model={"kind": "profile", "modules": [
+            {"forward": "4 ms", "backward_input": "1 ms", "backward_weight": "1 ms",
+             "head": "1 ms", "output": "5 MB", "parameters": "48 MB"},
+            {"forward": "1 ms", "backward_input": "2 ms", "backward_weight": "1 ms",
+             "head": "1 ms", "parameters": "20 MB"}]})",
+             R"(cluster={"kind": "uniform", "devices": 4, "memory": "80 GB",
+                                    "link": {"bandwidth": "0.5 GB/s"}})",
+             R"(parallel={"pipeline": 2, "data": 2, "zero_stage": 1,
+                                     "overlap_weights": true, "bucket": "8 MB"})",
+             "training.strategy=local",
+             R"(training.schedule={"kind": "eager", "in_flight": 1,
+                                              "queue": "rendezvous"})",
+             "training.micro_batches=3", "training.steps=1", "simulate.engine=" + engine}));
+  };
+  CHECK(step("native") == doctest::Approx(step("simgrid")).epsilon(1e-9));
+}
+
 }  // namespace interlock::framework_messages_test
