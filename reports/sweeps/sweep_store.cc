@@ -190,10 +190,19 @@ std::vector<bool> SweepStore::done(bool but_failed) {
   return done;
 }
 
+void SweepStore::close() {
+  try {
+    database_.join_log();
+  } catch (const Error& failed) {
+    const std::string& path = database_.path();
+    throw Error(std::string(failed.what()) + "; rows are in " + path + "-wal too: keep both files");
+  }
+}
+
 SweepStore::~SweepStore() {
   try {
-    database_.prepare("PRAGMA journal_mode = DELETE").step();
-  } catch (const Error&) {  // the file is whole with its log, too
+    close();
+  } catch (const Error&) {  // it was thrown before, or something worse was
     return;
   }
 }
