@@ -194,8 +194,7 @@ void SweepStore::close() {
   try {
     database_.join_log();
   } catch (const Error& failed) {
-    const std::string& path = database_.path();
-    throw Error(std::string(failed.what()) + "; rows are in " + path + "-wal too: keep both files");
+    throw Error(failed.what() + ("; keep " + database_.path()) + "-wal beside it, if it is there");
   }
 }
 
