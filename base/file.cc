@@ -3,16 +3,19 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cctype>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <system_error>
+#include <thread>
 
 #include "base/error.h"
 #include "base/module_file.h"
@@ -50,6 +53,71 @@ class Descriptor {
 
  private:
   int fd_;
+};
+
+constexpr std::chrono::seconds kPatience(10);  // for a program at the other end of a pipe
+
+bool is_pipe(const std::string& path) {
+  struct stat what = {};
+  return ::stat(path.c_str(), &what) == 0 && S_ISFIFO(what.st_mode);
+}
+
+/// Opens a file or a pipe to read. A pipe is opened even if no program writes to it.
+int open_to_read(const std::string& path) {
+  return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | (is_pipe(path) ? O_NONBLOCK : 0));
+}
+
+/// A file or a pipe that is read. Reading waits for programs that have opened the pipe, however
+/// slowly they write, but only `kPatience` for the first of them.
+class Source {
+ public:
+  explicit Source(const std::string& path)
+      : path_(path), begun_(!is_pipe(path)), in_(open_to_read(path)) {
+    if (in_.get() < 0) fail(path, "cannot be read", errno);
+  }
+  /// Returns the next piece, an empty one at the end.
+  std::string_view next() {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (true) {
+      const ssize_t got = ::read(in_.get(), block_.data(), block_.size());
+      if (got > 0 || (got == 0 && begun_)) {
+        begun_ = true;
+        return {block_.data(), static_cast<std::size_t>(got)};
+      }
+      if (got == 0) {
+        await_writer(end);
+      } else if (errno == EAGAIN) {
+        begun_ = true;
+        wait_for_event(-1);
+      } else if (errno != EINTR) {
+        fail(path_, "cannot be read", errno);
+      }
+    }
+  }
+
+ private:
+  /// Waits for a pipe's first writer. Throws: Error if none comes until `end`. A writer that has
+  /// written nothing wakes no reader: reading tells whether there is one.
+  void await_writer(std::chrono::steady_clock::time_point end) {
+    using std::chrono::milliseconds;
+    const auto left = std::chrono::ceil<milliseconds>(end - std::chrono::steady_clock::now());
+    if (left <= milliseconds(0)) {
+      fail(path_, "cannot be read: no program writes to this pipe; expected one, or a file");
+    }
+    begun_ = wait_for_event(static_cast<int>(left.count()));
+  }
+
+  /// Waits at most `most` milliseconds, -1 for ever, until there is something to read or all
+  /// writers have left. Returns whether a writer was there.
+  bool wait_for_event(int most) {
+    pollfd end = {.fd = in_.get(), .events = POLLIN, .revents = 0};
+    return ::poll(&end, 1, most) > 0;
+  }
+
+  std::string path_;
+  bool begun_;  // what is read there has a writer, or had one
+  Descriptor in_;
+  std::string block_ = std::string(std::size_t{1} << 16, '\0');
 };
 
 /// Writes everything; the error number, 0 if it went well.
@@ -97,8 +165,24 @@ int create_beside(const std::string& path, std::string& name) {
   return -1;
 }
 
+/// Opens a device or a pipe to write. Throws: Error if no program reads from the pipe in time.
+int open_to_write(const std::string& path) {
+  if (!is_pipe(path)) return ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  constexpr auto kPause = std::chrono::milliseconds(20);
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  while (true) {
+    const int fd = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd >= 0) ::fcntl(fd, F_SETFL, O_WRONLY);  // a reader may take its time
+    if (fd >= 0 || errno != ENXIO) return fd;
+    if (std::chrono::steady_clock::now() > end) {
+      fail(path, "cannot be written: no program reads from this pipe; expected one, or a file");
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
 void write_into(const std::string& path, const TextSource& contents) {
-  Descriptor out(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  Descriptor out(open_to_write(path));
   if (out.get() < 0) fail(path, "cannot be written", errno);
   const int failed = write_and_close(out, contents);
   if (failed != 0) fail(path, "cannot be written", failed);
@@ -120,20 +204,7 @@ std::string behind_links(const std::string& path) {
 }  // namespace
 
 TextPieces read_pieces(const std::string& path) {
-  struct Source {
-    explicit Source(int fd) : in(fd) {}
-    Descriptor in;
-    std::string block = std::string(std::size_t{1} << 16, '\0');
-  };
-  const auto source = std::make_shared<Source>(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (source->in.get() < 0) fail(path, "cannot be read", errno);
-  return [source, path] {
-    while (true) {
-      const ssize_t got = ::read(source->in.get(), source->block.data(), source->block.size());
-      if (got >= 0) return std::string_view(source->block.data(), static_cast<std::size_t>(got));
-      if (errno != EINTR) fail(path, "cannot be read", errno);
-    }
-  };
+  return [source = std::make_shared<Source>(path)] { return source->next(); };
 }
 
 std::string read_file(const std::string& path, std::size_t most) {

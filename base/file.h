@@ -10,8 +10,8 @@
 
 namespace interlock {
 
-/// Returns the bytes of `path`. Throws: Error naming the path and the reason, also for more than
-/// `most`.
+/// Returns the bytes of `path`, a file or a pipe. Throws: Error naming the path and the reason,
+/// also for more than `most`, and for a pipe that no program opens to write within ten seconds.
 std::string read_file(const std::string& path, std::size_t most = SIZE_MAX);
 
 /// Hands out a text piece by piece; a piece lasts until the next is asked for, and an empty one is
@@ -21,13 +21,13 @@ using TextPieces = std::function<std::string_view()>;
 /// Throws: Error naming the path and the reason, also when a piece is asked for.
 TextPieces read_pieces(const std::string& path);
 
-/// Refuses a pipe or a device, where a scenario names a file: it may be read several times, and a
-/// pipe may never be written to. Throws: Error.
+/// Refuses a pipe or a device for a file that a scenario names, or a database: it may be read
+/// several times, and a pipe may never be written to. Throws: Error.
 void refuse_pipe(const std::string& path);
 
 /// Replaces `path` in one step: writes a temporary file beside it, then renames it over. A link is
-/// followed; a device or a pipe is written to, never replaced.
-/// Throws: Error naming the path and the reason; `path` is then as it was.
+/// followed; a device or a pipe is written to, never replaced. Throws: Error naming the path and
+/// the reason, e.g. that a pipe has no reader for ten seconds; `path` is then as it was.
 void write_file(const std::string& path, std::string_view contents);
 
 /// Takes a text piece by piece.

@@ -1,6 +1,7 @@
 // interlock rank and interlock merge: what the file of a sweep says.
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/error.h"
@@ -20,6 +21,26 @@ RankQuery query_of(const RankOptions& options) {
           .given_order = !options.order.empty(),
           .where = options.where,
           .top = static_cast<std::size_t>(options.top)};
+}
+
+/// Copies the rows of `parts` into the file `whole`, which may not be there yet. Returns how many
+/// of each were new.
+std::vector<std::size_t> taken_into(const std::string& whole, const SweepIdentity& identity,
+                                    const std::vector<std::string>& parts) {
+  bool leaves_nothing = !std::filesystem::exists(whole);  // if it fails
+  try {
+    SweepStore store(whole, identity);
+    std::vector<std::size_t> taken = store.take(parts);
+    leaves_nothing = false;
+    store.close();
+    return taken;
+  } catch (const Error&) {
+    for (const char* part : {"", "-wal", "-shm", "-journal"}) {
+      std::error_code ignored;
+      if (leaves_nothing) std::filesystem::remove(whole + part, ignored);
+    }
+    throw;
+  }
 }
 
 void add_ranking(Command& command, RankOptions& options) {
@@ -101,14 +122,7 @@ void merge(const MergeOptions& options) {
     stored_identity(part);  // all are looked at before any is merged
   }
   const std::string& whole = options.rank.database;
-  const bool made = !std::filesystem::exists(whole);
-  std::vector<std::size_t> taken;
-  try {
-    taken = SweepStore(whole, identity).take(options.parts);
-  } catch (const Error&) {
-    if (made) std::filesystem::remove(whole);
-    throw;
-  }
+  const std::vector<std::size_t> taken = taken_into(whole, identity, options.parts);
   for (std::size_t i = 0; i < taken.size() && !options.rank.quiet; ++i) {
     tell(options.parts[i] + ": " + std::to_string(taken[i]) + " new row" +
          (taken[i] == 1 ? "" : "s"));

@@ -118,6 +118,7 @@ class SweepRun {
     const StopOnInterrupt stop;
     const int processes = options_.jobs > 0 ? options_.jobs : usable_processors();
     const bool all = ranks ? ranks->run(jobs) : run_jobs(jobs, processes);
+    store.close();
     tell_end(all, ids.size(), progress.seconds());
     return all;
   }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <charconv>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 #include "base/json/json.h"
@@ -105,7 +106,14 @@ std::string written(double number) {
 
 }  // namespace
 
-bool JsonValue::operator==(const JsonValue& other) const = default;
+// By default it would be the same, but clang 14 crashes on that of a type that holds itself.
+bool JsonValue::operator==(const JsonValue& other) const {
+  const auto tied = [](const JsonValue& value) {
+    const auto& [kind, boolean, number, text, items, members, file, line, written] = value;
+    return std::tie(kind, boolean, number, text, items, members, file, line, written);
+  };
+  return tied(*this) == tied(other);
+}
 
 bool JsonNode::operator==(const JsonNode& other) const {
   return path == other.path && *value == *other.value;

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/file.h"
 
 namespace interlock {
 namespace {
@@ -48,6 +49,7 @@ Database::Database(std::string path, Mode mode) : path_(std::move(path)) {
   if (std::filesystem::is_directory(path_, failed)) {
     throw Error(path_ + ": is a folder; expected a database that interlock sweep wrote");
   }
+  refuse_pipe(path_);
   sqlite3* handle = nullptr;
   const int code = sqlite3_open_v2(path_.c_str(), &handle, flags, nullptr);
   handle_.reset(handle);
@@ -76,6 +78,14 @@ void Database::limit_time(std::chrono::seconds most) {
 void Database::run(const std::string& sql) {
   const int code = sqlite3_exec(handle_.get(), sql.c_str(), nullptr, nullptr, nullptr);
   if (code != SQLITE_OK) fail(code, sql);
+}
+
+bool Database::join_log() {
+  const std::string sql = "PRAGMA journal_mode = DELETE";
+  const int code = sqlite3_exec(handle_.get(), sql.c_str(), nullptr, nullptr, nullptr);
+  if ((code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED) return false;
+  if (code != SQLITE_OK) fail(code, sql);
+  return true;
 }
 
 Statement Database::prepare(const std::string& sql, const std::string& told) {

@@ -3,8 +3,10 @@
 #include "reports/sweeps/stored_results.h"
 
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <string_view>
+#include <system_error>
 
 #include "base/error.h"
 #include "reports/sweeps/sweep_store.h"
@@ -22,6 +24,8 @@ JsonValue value_of(const SqlValue& cell) {
 
 bool is_database(const std::string& path) {
   constexpr std::string_view kFirst = "SQLite format 3";
+  std::error_code failed;
+  if (!std::filesystem::is_regular_file(path, failed)) return false;  // a pipe is read but once
   std::array<char, kFirst.size()> bytes{};
   std::ifstream file(path, std::ios::binary);
   return file.read(bytes.data(), bytes.size()) &&

@@ -190,10 +190,18 @@ std::vector<bool> SweepStore::done(bool but_failed) {
   return done;
 }
 
+void SweepStore::close() {
+  try {
+    database_.join_log();
+  } catch (const Error& failed) {
+    throw Error(failed.what() + ("; keep " + database_.path()) + "-wal beside it, if it is there");
+  }
+}
+
 SweepStore::~SweepStore() {
   try {
-    database_.prepare("PRAGMA journal_mode = DELETE").step();
-  } catch (const Error&) {  // the file is whole with its log, too
+    close();
+  } catch (const Error&) {  // it was thrown before, or something worse was
     return;
   }
 }

@@ -42,6 +42,9 @@ class SweepStore {
   /// or another process writes it.
   SweepStore(const std::string& path, const SweepIdentity& identity);
   /// Leaves one file, without a log beside it, unless another program reads it just now.
+  /// Throws: Error if that fails. No row is lost by it, and rows can still be added.
+  void close();
+  /// Does so if it can.
   ~SweepStore();
   SweepStore(const SweepStore&) = delete;
   SweepStore& operator=(const SweepStore&) = delete;

@@ -97,6 +97,63 @@ TEST_CASE("a pipe that a scenario names is refused, not waited for") {
   }
 }
 
+// All that waits here waits at the same time, for ten seconds and more.
+TEST_CASE("a pipe without another end is not waited for long, a slow one for as long as it takes") {
+  const Folder folder;
+  const std::string scenario = quoted("four-equal-stages");
+  const std::string program = kProgram + " ";
+  const Outcome run =
+      run_shell("mkfifo no_writer no_reader slow; exec 3<>slow; " + program +
+                    "simulate slow -q --json slow.json 3>&- & slow=$!; " + program +
+                    "simulate no_writer 2>no_writer.said 3>&- & in=$!; " + program + "simulate " +
+                    scenario + " -q --json no_reader 2>no_reader.said 3>&- & out=$!; " +
+                    "sleep 12 3>&-; cat " + scenario + " >&3; exec 3>&-; " +
+                    "wait $slow; echo $?; wait $in; echo $?; wait $out; echo $?",
+                folder.path());
+  CAPTURE(run.err);
+  CHECK(run.out == "0\n2\n2\n");
+  CHECK(read_file(folder.path("no_writer.said")) ==
+        "no_writer: cannot be read: no program writes to this pipe; expected one, or a file\n");
+  CHECK(read_file(folder.path("no_reader.said")) ==
+        "no_reader: cannot be written: no program reads from this pipe; expected one, or a file\n");
+  CHECK(std::filesystem::exists(folder.path("slow.json")));
+}
+
+TEST_CASE("scenarios and results may come through pipes") {
+  const Folder folder;
+  const std::string program = kProgram + " ", scenario = quoted("four-equal-stages");
+  const std::string through = "cat " + scenario + " | " + program;
+  const std::string figure = " --figure table:step_time --out -";
+  REQUIRE(
+      run_shell(program + "simulate " + scenario + " -q --json r.json", folder.path()).exit_code ==
+      0);
+  const Outcome plain = run_shell(program + "report r.json" + figure, folder.path());
+  REQUIRE(plain.exit_code == 0);
+  for (const std::string& command : {"cat r.json | " + program + "report /dev/stdin" + figure,
+                                     "mkfifo p; cat r.json > p & " + program + "report p" + figure,
+                                     through + "report /dev/stdin" + figure}) {
+    const Outcome run = run_shell(command, folder.path());
+    CAPTURE(command);
+    CAPTURE(run.err);
+    CHECK(run.exit_code == 0);
+    CHECK(run.out == plain.out);
+  }
+  const Outcome simulated = run_shell(through + "simulate /dev/stdin -q --json -", folder.path());
+  CHECK(simulated.exit_code == 0);
+}
+
+TEST_CASE("a pipe is no database") {
+  const Folder folder;
+  REQUIRE(run_shell("mkfifo p.db", folder.path()).exit_code == 0);
+  for (const std::string& command :
+       std::vector<std::string>{"rank p.db", "merge p.db p.db", "merge m.db p.db",
+                                "sweep " + quoted("four-equal-stages") +
+                                    " --set training.micro_batches=1,2 --db p.db"}) {
+    CHECK(holds(refusal(folder, command), "p.db: is a pipe or a device; expected a file"));
+  }
+  CHECK(folder.files() == std::vector<std::string>{"p.db"});
+}
+
 TEST_CASE("a link to a file that is not there yet leads to that file") {
   const Folder folder;
   std::filesystem::create_symlink("later.json", folder.path("link.json"));
