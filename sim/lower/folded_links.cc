@@ -14,6 +14,7 @@ namespace interlock {
 FoldedLinks::FoldedLinks(const LowerInputs& inputs, bool alone)
     : inputs_(inputs),
       alone_(alone),
+      uneven_(!inputs.cluster.slow_links.empty() || is_mixed(inputs.cluster)),
       simulated_(simulated_ranks(inputs.mesh, inputs.unfolded)),
       folded_(inputs.layouts.empty() ? folded_ranks(inputs.mesh, inputs.unfolded)
                                      : std::vector<Coordinates>{{0, 0, 0, 0}}) {
@@ -141,14 +142,17 @@ void FoldedLinks::unite(const std::vector<int>& one, const std::vector<int>& oth
   for (std::size_t i = 0; i < one.size(); ++i) {
     int a = find(one[i]), b = find(other[i]);
     if (a == b) continue;
-    const Link first = link(inputs_.cluster, ids_[a]), second = link(inputs_.cluster, ids_[b]);
-    if (first.bandwidth != second.bandwidth) {
-      problem_ = "link " + first.name + " has another bandwidth than link " + second.name;
-    }
+    if (uneven_) compare(ids_[a], ids_[b]);
     if (sizes_[a] < sizes_[b]) std::swap(a, b);
     parents_[b] = a;
     sizes_[a] += sizes_[b];
   }
+}
+
+void FoldedLinks::compare(LinkId one, LinkId other) {
+  const Link first = link(inputs_.cluster, one), second = link(inputs_.cluster, other);
+  if (first.bandwidth == second.bandwidth) return;
+  problem_ = "link " + first.name + " has another bandwidth than link " + second.name;
 }
 
 void FoldedLinks::count(const std::vector<int>& links, Bytes bytes) {

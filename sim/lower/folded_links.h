@@ -83,12 +83,15 @@ class FoldedLinks {
   int find(int link);
   void unite(const std::vector<int>& one, const std::vector<int>& other);
   void unite_alike(const CollectivePlan& plan);
+  /// Notes a problem if the links have other bandwidths.
+  void compare(LinkId one, LinkId other);
   void count(const std::vector<int>& links, Bytes bytes);
   Orbit counted();
   std::vector<std::vector<int>> equal_groups(MeshAxis axis, int rank) const;
 
   const LowerInputs& inputs_;
   bool alone_;
+  bool uneven_;  // links that play the same part may differ in bandwidth
   std::vector<Coordinates> simulated_, folded_;
   std::vector<int> devices_;  // by rank
   std::unordered_map<LinkId, int> numbers_;
