@@ -7,6 +7,7 @@
 
 #include "scenarios/plan/step_time.h"
 #include "scenarios/search/plan_search.h"
+#include "tests/search/small_machine.h"
 
 namespace interlock::best_cut_test {
 namespace {
@@ -15,12 +16,6 @@ using Json = nlohmann::ordered_json;
 
 /// Returns a small transformer with a large vocabulary on `devices` devices of a pipeline.
 Json pipeline(int devices, const std::string& schedule) {
-  Json device = {{"name", "small"},
-                 {"memory", "8 GB"},
-                 {"memory_bandwidth", "400 GB/s"},
-                 {"launch_overhead", "2 us"},
-                 {"peak", {{"fp32", "10 TFLOP/s"}, {"bf16", "80 TFLOP/s"}}},
-                 {"efficiency", "peak"}};
   return {{"model",
            {{"kind", "transformer"},
             {"layers", 14},
@@ -29,13 +24,7 @@ Json pipeline(int devices, const std::string& schedule) {
             {"ffn_hidden_size", 2048},
             {"vocab_size", 16384},
             {"sequence_length", 512}}},
-          {"cluster",
-           {{"kind", "machine"},
-            {"device", device},
-            {"devices_per_node", devices},
-            {"nodes", 1},
-            {"port", {{"latency", "2 us"}, {"bandwidth", "300 GB/s"}}},
-            {"cards", {{"per_node", 1}, {"latency", "4 us"}, {"bandwidth", "40 GB/s"}}}}},
+          {"cluster", small_machine(devices, "300 GB/s")},
           {"parallel", Json::object()},
           {"training",
            {{"strategy", "global"}, {"global_batch_size", 8}, {"optimizer", "adam"}, {"steps", 2}}},

@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "scenarios/plan/step_time.h"
 #include "scenarios/search/plan_search.h"
+#include "tests/search/small_machine.h"
 #include "tests/support/cases.h"
 
 namespace interlock::rank_layouts_test {
@@ -25,12 +26,6 @@ Json unequal(Random& random, int devices) {
     layers.push_back({{"ffn_hidden_size", first ? 256 : 16384}});
   }
   const std::string links = std::to_string(random.integer(5, 80)) + " GB/s";
-  const Json device = {{"name", "small"},
-                       {"memory", "8 GB"},
-                       {"memory_bandwidth", "400 GB/s"},
-                       {"launch_overhead", "2 us"},
-                       {"peak", {{"fp32", "10 TFLOP/s"}, {"bf16", "80 TFLOP/s"}}},
-                       {"efficiency", "peak"}};
   return {{"model",
            {{"kind", "transformer"},
             {"layers", 8},
@@ -40,13 +35,7 @@ Json unequal(Random& random, int devices) {
             {"vocab_size", 1024},
             {"sequence_length", random.integer(1, 4) * 128},
             {"layer_pattern", layers}}},
-          {"cluster",
-           {{"kind", "machine"},
-            {"device", device},
-            {"devices_per_node", 2 * devices},
-            {"nodes", 1},
-            {"port", {{"latency", "2 us"}, {"bandwidth", links}}},
-            {"cards", {{"per_node", 1}, {"latency", "4 us"}, {"bandwidth", "40 GB/s"}}}}},
+          {"cluster", small_machine(2 * devices, links)},
           {"parallel", {{"sequence_parallel", true}}},
           {"training",
            {{"strategy", "global"}, {"global_batch_size", 16}, {"optimizer", "sgd"}, {"steps", 2}}},
