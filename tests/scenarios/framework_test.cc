@@ -2,31 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/file.h"
 #include "scenarios/contract/read_framework.h"
-#include "scenarios/simulate/run_scenario.h"
-#include "tests/scenarios/documents.h"
+#include "tests/scenarios/plan/small_run.h"
 
 namespace interlock::framework_test {
 namespace {
-
-/// Two blocks on one device, one micro-batch, one step.
-Overrides small_run(const Overrides& more) {
-  Overrides all = {R"(model={"kind": "transformer", "layers": 2, "hidden_size": 256,
-                      "attention_heads": 4, "attention": "materialised", "sequence_length": 128,
-                      "vocab_size": 1024})",
-                   "cluster=dgx-a100-80g",
-                   "parallel.pipeline=1",
-                   "training.strategy=global",
-                   "training.global_batch_size=2",
-                   "training.steps=1"};
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
-}
-
-ScenarioResult run(const Overrides& overrides) { return run_scenario(loaded(overrides), false); }
-
-double step_of(const ScenarioResult& result) {
-  return result.measurement.metrics.step_time.value();
-}
 
 int launches_of(const std::vector<Work>& works) {
   int launches = 0;

@@ -5,8 +5,7 @@
 #include <fstream>
 
 #include "scenarios/plan/lower_plan.h"
-#include "scenarios/simulate/run_scenario.h"
-#include "tests/scenarios/documents.h"
+#include "tests/scenarios/plan/small_run.h"
 
 namespace interlock::packed_steps_test {
 namespace {
@@ -33,10 +32,6 @@ Question question(const Overrides& overrides) {
 }
 
 ScenarioResult run(const Overrides& overrides) { return run_scenario(question(overrides), false); }
-
-double step_of(const ScenarioResult& result) {
-  return result.measurement.metrics.step_time.value();
-}
 
 /// Pairs that a fused causal kernel computes: b (b + 1) / 2 blocks of 128 x 128.
 double pairs(double tokens) { return 128 * 128 * (tokens / 128) * (tokens / 128 + 1) / 2; }

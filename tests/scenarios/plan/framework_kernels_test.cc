@@ -1,7 +1,6 @@
 // Kernels that a framework has for some sizes alone, against passes and flops counted by hand.
 // SPDX-License-Identifier: Apache-2.0
-#include "scenarios/simulate/run_scenario.h"
-#include "tests/scenarios/documents.h"
+#include "tests/scenarios/plan/small_run.h"
 
 namespace interlock::framework_kernels_test {
 namespace {
@@ -19,10 +18,6 @@ ScenarioResult run(const std::string& device, const std::string& framework, int 
               "parallel.pipeline=1", "training.strategy=global", "training.global_batch_size=2",
               "training.steps=1", "training.framework=" + framework}),
       false);
-}
-
-double step_of(const ScenarioResult& result) {
-  return result.measurement.metrics.step_time.value();
 }
 
 }  // namespace
