@@ -30,10 +30,10 @@ class Database {
   void limit_time(std::chrono::seconds most);
   /// Runs statements that give nothing back.
   void run(const std::string& sql);
-  /// `told`: what an error shows in the place of `sql`; empty: `sql`.
   /// Puts what is in the log into the file, and keeps none from now on. Returns false if it stays,
   /// since another program uses the file.
   bool join_log();
+  /// `told`: what an error shows in the place of `sql`; empty: `sql`.
   Statement prepare(const std::string& sql, const std::string& told = "");
   const std::string& path() const { return path_; }
   /// Throws: Error with what SQLite says of a call that returned `code`.

@@ -22,10 +22,6 @@ constexpr double kLookSlack = 1e-6;
 constexpr double kRounding = 1e-9;
 constexpr int kLeastTurns = 1;  // of the steady loop, in a shortened step
 
-}  // namespace
-
-namespace {
-
 /// Returns after how many micro-batches a step of `plan` does the same again; nothing if its
 /// schedule has no steady loop, or updates in between.
 std::optional<int> period_of(const Plan& plan) {

@@ -58,10 +58,11 @@ class PlanSpace {
   /// kTokensOfContext or more, and experts are shared by any number of devices, each whole or
   /// divided like all else; micro-batches of a power of two; none, selective (of attention that is
   /// not fused) and full recomputation, and of modules; every stage of ZeRO; the document's
-  /// strategy, under global training with 1F1B, interleaved (2 to 8 stages a rank), ZB-H1 and ZB-V;
-  /// a balanced partition, by ranks where these have several stages; the machines of a mixed
-  /// cluster in every order; the options of usual_options(). Throws: Error if model or cluster of
-  /// `document` are wrong, or it cannot be searched.
+  /// strategy, under global training with 1F1B, interleaved (those of 2 to 8 stages a rank that
+  /// make the longest shorter), ZB-H1 and ZB-V; a balanced partition, and a uniform one where ranks
+  /// have several stages; the machines of a mixed cluster in every order; the options of
+  /// usual_options(). Throws: Error if model or cluster of `document` are wrong, or it cannot be
+  /// searched.
   PlanSpace(JsonValue document, SearchRequest request);
 
   const std::vector<PlanLayout>& layouts() const { return layouts_; }

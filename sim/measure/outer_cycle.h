@@ -1,10 +1,11 @@
 // OuterCycle: how long steps take on average where outer steps come between them.
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is simulated is a step, and the exchange of one fragment; between them lie hundreds of equal
-// steps. Fragment f of F begins to be exchanged at the end of step H (f + 1) / F, rounded down, of
-// each cycle of H. The network carries one exchange after the other. After `overlap` more steps all
-// devices wait until the exchange is done, and apply it; without overlap they wait at once.
+// Simulations give the times of a step and of the exchange of one fragment; between exchanges lie
+// hundreds of equal steps. Fragment f of F begins to be exchanged at the end of step H (f + 1) / F,
+// rounded down, of each cycle of H. The network carries one exchange after the other. After
+// `overlap` more steps all devices wait until the exchange is done, and apply it; without overlap
+// they wait at once.
 //
 // Example: H = 6, F = 2, steps of 10 ms, exchanges of 25 ms that take 1 ms to apply.
 //   overlap 0   10 10 10 [25 1] 10 10 10 [25 1]              112 ms, 18.7 ms a step

@@ -192,7 +192,7 @@ TEST_CASE("a worker of several replicas reduces gradients in it, and divides wha
 }
 
 TEST_CASE("a cycle is no shorter than what its links carry") {
-  // As above, but in every step, and hidden behind it.
+  // Two workers of two devices exchange in every step, hidden behind it.
   LayoutTrial trial = trial_of({4, 1, 1}, key_of({1, 1, 1}, R"(, "workers": 2)"));
   trial.model = R"({"kind": "profile", "modules": [{"forward": "2 ms", "backward_input": "3 ms",
                     "backward_weight": "1 ms", "parameters": "60 MB"}]})";
