@@ -7,6 +7,12 @@
 // that micro-batch through all stages below s, behind comes a backward through all below t, and
 // then what the device of stage 0 still does before its next step. These follow each other, so
 // their sum is no more than a step.
+// Before its next forward, a stage waits for the gradients that its last backward completes, for
+// its update and for the weights that are gathered after it. From that forward to that backward it
+// takes no less than the ops of its device in between, or than the way of the first micro-batch up
+// to some device, the ops of that one, and the way of the last micro-batch back. Stages of a device
+// share groups, and messages of a group go one by one: of those whose last backwards come after
+// some instant, all messages come after it.
 // Memory: states stay; the stash of a micro-batch lives from its forward to its last backward on a
 // stage, in an order that is known beforehand.
 #include <algorithm>
@@ -27,6 +33,10 @@ namespace {
 
 Bytes total(const Footprint& state) { return state.weights + state.gradients + state.optimizer; }
 
+using GroupTimes = std::array<Seconds, kMeshAxes>;
+
+Seconds longest(const GroupTimes& times) { return *std::max_element(times.begin(), times.end()); }
+
 /// Bounds the time of an op from below. An op lasts no shorter than its kernels with the exchanges
 /// for which they stand still, and no shorter than all its messages of one group, which go one by
 /// one.
@@ -34,9 +44,9 @@ Bytes total(const Footprint& state) { return state.weights + state.gradients + s
 /// Example: two layers' forward, 4 s around and 6 s of experts, ways of 1 s: standing 10 s, alone
 /// 14 s; in a pair with its like at least max(10 + 10, 4 + 4) s.
 struct OpTime {
-  Seconds standing;                            // messages of tokens and those beside kernels hide
-  Seconds passing;                             // tokens, beyond the kernels beside them
-  std::array<Seconds, kMeshAxes> beside = {};  // messages that hide, by group
+  Seconds standing;        // messages of tokens and those beside kernels hide
+  Seconds passing;         // tokens, beyond the kernels beside them
+  GroupTimes beside = {};  // messages that hide
 
   OpTime& operator+=(const OpTime& other) {
     standing += other.standing;
@@ -44,7 +54,7 @@ struct OpTime {
     for (std::size_t axis = 0; axis < beside.size(); ++axis) beside[axis] += other.beside[axis];
     return *this;
   }
-  Seconds messages() const { return *std::max_element(beside.begin(), beside.end()); }
+  Seconds messages() const { return longest(beside); }
   /// Returns the time among ops with whose kernels its tokens may pass.
   Seconds in_pair() const { return std::max(standing, messages()); }
   Seconds alone() const { return std::max(standing + passing, messages()); }
@@ -59,9 +69,18 @@ class OpTimes {
     }
   }
 
+  /// Returns the times of `exchanges`, by group.
+  GroupTimes of(const std::vector<Exchange>& exchanges, int rank) const {
+    GroupTimes times = {};
+    for (const Exchange& exchange : exchanges) {
+      times[static_cast<std::size_t>(exchange.axis)] += time_of(exchange, rank);
+    }
+    return times;
+  }
+
   OpTime of(const OpCost& cost, int rank) const {
     OpTime time = {.standing = cost.time};
-    std::array<Seconds, kMeshAxes> there = {}, back = {};
+    GroupTimes there = {}, back = {};
     for (const Exchange& exchange : cost.exchanges) {
       const auto axis = static_cast<std::size_t>(exchange.axis);
       const Seconds all = time_of(exchange, rank);
@@ -92,11 +111,11 @@ class OpTimes {
 
  private:
   /// Returns the part of a way of tokens that takes longer than what may stand beside it.
-  static Seconds exposed(const std::array<Seconds, kMeshAxes>& way, const OpCost& cost,
-                         KernelPlace place, Seconds waits) {
-    const Seconds longest = *std::max_element(way.begin(), way.end());
+  static Seconds exposed(const GroupTimes& way, const OpCost& cost, KernelPlace place,
+                         Seconds waits) {
     const Seconds kernels = cost.at[static_cast<std::size_t>(place)];
-    return kernels > Seconds(0) ? std::max(Seconds(0), longest - kernels - waits) : longest;
+    return kernels > Seconds(0) ? std::max(Seconds(0), longest(way) - kernels - waits)
+                                : longest(way);
   }
 
   Seconds time_of(const Exchange& exchange, int rank) const {
@@ -109,6 +128,12 @@ class OpTimes {
 /// Returns the least time of pairs of overlapped ops, over their times alone: F + B - o min(F, B).
 double least_share(double overlap) { return 1 - overlap / 2; }
 
+/// A stage of a rank within a step.
+struct StageSpan {
+  int stage = 0;
+  Seconds first, last;  // its first forward starts, and the backward that completes its gradients
+};
+
 /// A rank's part of a step.
 struct RankWork {
   Seconds kernels;  // of all its ops
@@ -116,13 +141,16 @@ struct RankWork {
   Seconds behind;   // of this, what comes after its last backward that makes an input gradient
   int first_stage = 0, last_stage = 0;  // of its first forward, and of that backward
   Bytes memory;
+  std::vector<StageSpan> spans;  // of stages of which both are there, by `last`
 };
 
 LowerInputs inputs_of_step(const Plan& plan) {
   LowerInputs inputs = lower_inputs(plan);
   inputs.schedule = schedule_of(plan, inputs, 1);
   inputs.unfolded = kFolded;  // a step is no shorter than that of its first replica
-  return unfold(std::move(inputs));
+  inputs = unfold(std::move(inputs));
+  mark_last_backwards(inputs.schedule);
+  return inputs;
 }
 
 struct StepBound {
@@ -175,6 +203,7 @@ class PlanWork {
       bound.time =
           std::max(bound.time, before[rank.first_stage] + inside + behind[rank.last_stage] + end);
     }
+    bound.time = std::max(bound.time, time_of_updates(ranks, before, behind));
     return estimate_of(bound);
   }
 
@@ -204,6 +233,62 @@ class PlanWork {
                                    [](const auto& rank) { return rank.size() == 1; });
     return inputs_.strategy.kind == StrategyKind::Global && plain && fixed &&
            inputs_.policy.kind->flushes;
+  }
+
+  /// What the next forward of a stage waits for, once its gradients are complete.
+  struct UpdateWait {
+    GroupTimes gradients = {};
+    Seconds others;  // its update, and weights that are gathered then
+  };
+
+  UpdateWait update_wait_of(int stage) const {
+    const int rank = inputs_.schedule.rank_of_stage[stage];
+    const Op update = {.kind = OpKind::U, .stage = stage, .micro_batch = 0, .loss = stage};
+    const DataParallel& policy = inputs_.data_parallel;
+    const Mesh& mesh = mesh_of_rank(inputs_, rank);
+    const StageCost& cost = costs_.of_stage(update);
+    UpdateWait wait = {.gradients = times_.of(gradient_exchanges(policy, mesh, cost), rank),
+                       .others = time_of(update)};
+    const bool gathers = policy.zero_stage == 1 || policy.zero_stage == 2;
+    if (gathers) wait.others += longest(times_.of(weight_exchanges(policy, mesh, cost), rank));
+    return wait;
+  }
+
+  /// Returns the longest time from the first forward of a stage to its next one, by what it waits
+  /// for in between. `before`, `behind`: see chains().
+  Seconds time_of_updates(const std::vector<RankWork>& ranks, const std::vector<Seconds>& before,
+                          const std::vector<Seconds>& behind) const {
+    if (inputs_.policy.update_every != inputs_.schedule.micro_batches) return Seconds(0);
+    // From the start of the first forward of `up` to that of the last backward of `down`.
+    const auto round = [&](const RankWork& own, const StageSpan& up, const StageSpan& down) {
+      Seconds most = down.last - up.first;
+      for (const RankWork& rank : ranks) {
+        if (&rank == &own || rank.first_stage < up.stage || rank.last_stage <= down.stage) continue;
+        most = std::max(most, before[rank.first_stage] - before[up.stage] + rank.time -
+                                  rank.behind + behind[rank.last_stage] - behind[down.stage + 1]);
+      }
+      return most;
+    };
+    Seconds most(0);
+    for (const RankWork& own : ranks) {
+      GroupTimes gradients = {};
+      std::vector<Seconds> others;  // of own.spans
+      for (auto down = own.spans.rbegin(); down != own.spans.rend(); ++down) {
+        const UpdateWait wait = update_wait_of(down->stage);
+        for (std::size_t axis = 0; axis < gradients.size(); ++axis) {
+          gradients[axis] += wait.gradients[axis];
+        }
+        others.push_back(wait.others);
+        Seconds least(kInfinity);
+        for (auto up = own.spans.rbegin(); up <= down; ++up) {
+          const Seconds between = round(own, *up, *down);
+          const Seconds other = others[static_cast<std::size_t>(up - own.spans.rbegin())];
+          least = std::min(least, up->first > down->last ? Seconds(0) : between + other);
+        }
+        most = std::max(most, longest(gradients) + least);
+      }
+    }
+    return most;
   }
 
   static bool goes_back(const Op& op) { return op.kind == OpKind::I || op.kind == OpKind::B; }
@@ -341,14 +426,27 @@ class PlanWork {
     return op.overlaps_next && inputs_.policy.passes_in_pairs;
   }
 
+  /// Notes that `op` starts at `start`, if it is one of those that the span of its stage is about.
+  static void note_span(const Op& op, Seconds start, RankWork& work) {
+    const auto known = std::find_if(work.spans.begin(), work.spans.end(),
+                                    [&](const StageSpan& span) { return span.stage == op.stage; });
+    if (op.kind == OpKind::F && known == work.spans.end()) {
+      work.spans.push_back({.stage = op.stage, .first = start, .last = Seconds(-1)});
+    }
+    if (op.completes && known != work.spans.end()) known->last = start;
+  }
+
   /// Adds the times of a run that has `turns` turns in a step. Its last turn may be the last of the
   /// rank.
   void add_times(const Run& run, double turns, RankWork& work) const {
     Seconds behind(0), all(0);  // its last backward in a turn; of a turn
+    Seconds start(0);           // of an op, or of the pair that it belongs to, in a turn
     bool backwards = false;
     for (const Op& op : run.ops) {
       work.kernels += turns * kernels_of(op);
       const Op* before = &op == run.ops.data() ? nullptr : &op - 1;
+      if (before == nullptr || !before->overlaps_next) start = all;
+      note_span(op, work.time + start, work);
       const bool paired = before != nullptr && passes_beside(*before);
       Seconds time = passes_beside(op) ? Seconds(0) : time_of(op);
       if (paired) time = time_of_pair(*before, op);
@@ -403,6 +501,9 @@ class PlanWork {
         bytes = add_memory(run, bytes, work);
       }
     }
+    std::erase_if(work.spans, [](const StageSpan& span) { return span.last < Seconds(0); });
+    std::sort(work.spans.begin(), work.spans.end(),
+              [](const StageSpan& a, const StageSpan& b) { return a.last < b.last; });
     return work;
   }
 
