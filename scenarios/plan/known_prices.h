@@ -3,7 +3,8 @@
 //
 // A search asks for thousands of plans of one model on one cluster. Those of equal degrees, sizes
 // and recomputation have modules of the same prices, whatever their schedule and partition; and few
-// meshes have groups of their own, so that exchanges are priced again and again.
+// meshes have groups of their own, so that exchanges are priced, and their flows followed over links,
+// again and again.
 // Not for several threads at once.
 #pragma once
 
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "models/layers/model_graph.h"
+#include "sim/lower/folded_links.h"
 #include "sim/plan/mesh.h"
 #include "sim/plan/stage_cost.h"
 
@@ -36,6 +38,8 @@ struct KnownPrices {
     std::shared_ptr<const std::vector<StageCost>> prices;
   };
   std::list<Modules> modules;  // the one that was used last comes first
+
+  std::shared_ptr<KnownFlows> flows = std::make_shared<KnownFlows>();
 };
 
 }  // namespace interlock

@@ -290,6 +290,7 @@ LowerInputs lower_inputs(const Plan& plan) {
                           question.sharding.expert_dispatch == ExpertDispatch::DeepEp,
       .memory_held = question.framework.held()};
   if (question.variation) inputs.slow = question.variation->always_slow();
+  if (question.known_prices) inputs.known_flows = question.known_prices->flows;
   for (const int device : device_numbers(plan)) {
     const Device& kind = machine_of(question.cluster, device).device;
     inputs.libraries.push_back(memory_of_libraries(question.framework, kind));

@@ -11,12 +11,14 @@
 #include "scenarios/plan/lower_plan.h"
 #include "scenarios/plan/outer_steps.h"
 #include "scenarios/plan/packed_steps.h"
+#include "sim/lower/folded_links.h"
 
 namespace interlock {
 namespace {
 
 ProgramOfSteps programs_of(Plan plan, LowerInputs inputs) {
   inputs.known_links = std::make_shared<KnownLinks>();
+  if (!inputs.known_flows) inputs.known_flows = std::make_shared<KnownFlows>();
   return [plan = std::move(plan), inputs = std::move(inputs)](int steps,
                                                               double most_ticks_per_second) {
     LowerInputs like = inputs;

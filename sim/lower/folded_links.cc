@@ -11,6 +11,81 @@
 
 namespace interlock {
 
+std::vector<int> LinkClasses::numbered(const Route& route) {
+  std::vector<int> numbers;
+  numbers.reserve(route.links.size());
+  for (const LinkId id : route.links) numbers.push_back(number(id));
+  return numbers;
+}
+
+int LinkClasses::number(LinkId link) {
+  const auto [entry, fresh] = numbers_.try_emplace(link, static_cast<int>(ids_.size()));
+  if (fresh) {
+    ids_.push_back(link);
+    parents_.push_back(entry->second);
+    sizes_.push_back(1);
+  }
+  return entry->second;
+}
+
+int LinkClasses::find(int link) {
+  while (parents_[link] != link) link = parents_[link] = parents_[parents_[link]];
+  return link;
+}
+
+bool LinkClasses::unite(int one, int other) {
+  int a = find(one), b = find(other);
+  if (a == b) return false;
+  if (sizes_[a] < sizes_[b]) std::swap(a, b);
+  parents_[b] = a;
+  sizes_[a] += sizes_[b];
+  return true;
+}
+
+int LinkClasses::known(LinkId link) const {
+  const auto number = numbers_.find(link);
+  return number == numbers_.end() ? -1 : number->second;
+}
+
+std::shared_ptr<KnownFlows::OfLayout> KnownFlows::of(const Layout& layout) {
+  const auto same = std::find_if(known_.begin(), known_.end(),
+                                 [&](const auto& one) { return one->layout == layout; });
+  if (same != known_.end()) {
+    known_.splice(known_.begin(), known_, same);
+  } else {
+    known_.push_front(std::make_shared<OfLayout>(OfLayout{.layout = layout}));
+    if (known_.size() > kLayouts) known_.pop_back();
+  }
+  return known_.front();
+}
+
+namespace {
+
+/// Counts messages and bytes on links, by their numbers.
+class LinkCounter {
+ public:
+  void add(const std::vector<int>& links, Bytes bytes) {
+    for (const int link : links) {
+      const auto at = static_cast<std::size_t>(link);
+      if (at >= places_.size()) places_.resize(at + 1, -1);
+      if (places_[at] < 0) {
+        places_[at] = static_cast<int>(orbit_.size());
+        orbit_.push_back({link, 0, Bytes(0)});
+      }
+      LinkOfOrbit& use = orbit_[static_cast<std::size_t>(places_[at])];
+      ++use.messages;
+      use.bytes += bytes;
+    }
+  }
+  const LinkOrbit& orbit() const { return orbit_; }
+
+ private:
+  std::vector<int> places_;  // in the orbit, by link; -1: none
+  LinkOrbit orbit_;
+};
+
+}  // namespace
+
 FoldedLinks::FoldedLinks(const LowerInputs& inputs, bool alone)
     : inputs_(inputs),
       alone_(alone),
@@ -19,12 +94,17 @@ FoldedLinks::FoldedLinks(const LowerInputs& inputs, bool alone)
       folded_(inputs.layouts.empty() ? folded_ranks(inputs.mesh, inputs.unfolded)
                                      : std::vector<Coordinates>{{0, 0, 0, 0}}) {
   for (const Coordinates& at : simulated_) devices_.push_back(device_of(inputs.mesh, at));
+  const KnownFlows::Layout layout = {inputs.mesh, inputs.unfolded, inputs.cluster.devices, alone};
+  known_ = inputs.known_flows
+               ? inputs.known_flows->of(layout)
+               : std::make_shared<KnownFlows::OfLayout>(KnownFlows::OfLayout{.layout = layout});
 }
 
 Route FoldedLinks::add_way(int from_rank, int to_rank, Orbit& orbit) {
   Route own = route(inputs_.cluster, devices_[from_rank], devices_[to_rank]);
   if (!folds()) return own;
-  const std::vector<int> own_links = numbered(own);
+  LinkCounter counter;
+  const std::vector<int> own_links = classes_.numbered(own);
   for (const Coordinates& by : folded_) {
     const int from = device_of(inputs_.mesh, shifted(inputs_.mesh, simulated_[from_rank], by));
     const int to = device_of(inputs_.mesh, shifted(inputs_.mesh, simulated_[to_rank], by));
@@ -36,11 +116,11 @@ Route FoldedLinks::add_way(int from_rank, int to_rank, Orbit& orbit) {
                  std::to_string(devices_[to_rank]);
       break;
     }
-    const std::vector<int> links = numbered(equal);
-    unite(own_links, links);
-    count(links, Bytes(0));
+    const std::vector<int> links = classes_.numbered(equal);
+    for (std::size_t i = 0; i < links.size(); ++i) unite(own_links[i], links[i]);
+    counter.add(links, Bytes(0));
   }
-  orbit = counted();
+  orbit = counter.orbit();
   return own;
 }
 
@@ -69,84 +149,120 @@ void FoldedLinks::visit_equals(
   }
 }
 
-Seconds FoldedLinks::add_collective(const CollectivePlan& plan, const Member& member,
-                                    Orbit& orbit) {
-  if (!folds() || plan.flows.empty()) return occupancy(inputs_.cluster, plan.flows);
-  std::vector<Route> own;
-  for (const Flow& flow : plan.flows) {
-    own.push_back(route(inputs_.cluster, flow.from, flow.to));
+std::shared_ptr<const CollectivePlan> FoldedLinks::plan_of(const Exchange& exchange,
+                                                           const std::vector<int>& group) const {
+  auto& plan = known_->plans[{exchange.axis, group.front(), exchange.kind, exchange.bytes.value(),
+                              exchange.back.value(), exchange.routing}];
+  if (!plan) {
+    plan = std::make_shared<const CollectivePlan>(plan_exchange(inputs_.cluster, group, exchange));
   }
+  return plan;
+}
+
+Seconds FoldedLinks::add_collective(const std::shared_ptr<const CollectivePlan>& plan,
+                                    const Member& member, Orbit& orbit) {
+  const auto [known, fresh] =
+      known_->links.try_emplace({plan.get(), member.axis, member.rank, member.alone});
+  if (fresh) known->second = links_of(plan, member);
+  const CollectiveLinks& links = known->second;
+  std::vector<int> numbers;
+  for (const LinkId id : links.met) numbers.push_back(classes_.number(id));
+  for (const auto& [one, other] : links.united) unite(numbers[one], numbers[other]);
+  orbit = links.orbit;
+  for (Use& use : orbit) use.link = numbers[use.link];
+  if (!links.problem.empty()) problem_ = links.problem;
+  return links.busy;
+}
+
+namespace {
+
+/// Follows flows over links that nothing else uses.
+class FollowedFlows {
+ public:
+  explicit FollowedFlows(CollectiveLinks& links) : links_(links) {}
+
+  void add(const Route& own, const Route& equal, Bytes bytes) {
+    const std::vector<int> numbers = classes_.numbered(equal);
+    unite(classes_.numbered(own), numbers);
+    counter_.add(numbers, bytes);
+  }
+  std::vector<int> numbered(const Route& route) { return classes_.numbered(route); }
+  void unite(const std::vector<int>& one, const std::vector<int>& other) {
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      if (classes_.unite(one[i], other[i])) links_.united.emplace_back(one[i], other[i]);
+    }
+  }
+  void finish() {
+    links_.met = classes_.ids();
+    links_.orbit = counter_.orbit();
+  }
+
+ private:
+  CollectiveLinks& links_;
+  LinkClasses classes_;
+  LinkCounter counter_;
+};
+
+}  // namespace
+
+CollectiveLinks FoldedLinks::links_of(const std::shared_ptr<const CollectivePlan>& plan,
+                                      const Member& member) const {
+  CollectiveLinks links = {.plan = plan};
+  const std::vector<Flow>& flows = plan->flows;
+  if (!folds() || flows.empty()) {
+    links.busy = occupancy(inputs_.cluster, flows);
+    return links;
+  }
+  std::vector<Route> own;
+  for (const Flow& flow : flows) own.push_back(route(inputs_.cluster, flow.from, flow.to));
+  FollowedFlows followed(links);
   const std::vector<int>& group = member.group;
   // Members of equal groups play the same parts in the same places.
   std::unordered_map<int, int> counterpart = {{kHost, kHost}};
   for (const std::vector<int>& equal : equal_groups(member.axis, member.rank)) {
     for (std::size_t i = 0; i < group.size(); ++i) counterpart[group[i]] = equal[i];
-    for (std::size_t f = 0; f < plan.flows.size(); ++f) {
-      const Flow& flow = plan.flows[f];
-      const Route other = route(inputs_.cluster, counterpart[flow.from], counterpart[flow.to]);
+    for (std::size_t f = 0; f < flows.size(); ++f) {
+      const Route other =
+          route(inputs_.cluster, counterpart[flows[f].from], counterpart[flows[f].to]);
       if (own[f].links.size() != other.links.size() || own[f].bandwidth != other.bandwidth) {
-        problem_ = "the group of device " + std::to_string(equal.front()) +
-                   " is laid otherwise than that of device " + std::to_string(group.front());
-        counted();
-        return occupancy(inputs_.cluster, plan.flows);
+        links.problem = "the group of device " + std::to_string(equal.front()) +
+                        " is laid otherwise than that of device " + std::to_string(group.front());
+        followed.finish();
+        links.orbit.clear();
+        links.busy = occupancy(inputs_.cluster, flows);
+        return links;
       }
-      const std::vector<int> links = numbered(other);
-      unite(numbered(own[f]), links);
-      count(links, flow.bytes);
+      followed.add(own[f], other, flows[f].bytes);
     }
   }
-  if (member.alone) unite_alike(plan);
-  Seconds longest(0);
-  for (const int l : touched_) {
-    longest = std::max(longest, loads_[l] / link(inputs_.cluster, ids_[l]).bandwidth);
-  }
-  orbit = counted();
-  return alone_ ? occupancy(inputs_.cluster, plan.flows) : longest;
-}
-
-/// Unites flows of a group that do the same, where one member stands for the group.
-void FoldedLinks::unite_alike(const CollectivePlan& plan) {
-  std::map<std::tuple<Bytes, std::size_t, BytesPerSecond, Seconds>, std::vector<int>> first;
-  for (const Flow& flow : plan.flows) {
-    const Route way = route(inputs_.cluster, flow.from, flow.to);
-    const std::vector<int> links = numbered(way);
-    const auto [entry, fresh] =
-        first.try_emplace({flow.bytes, links.size(), way.bandwidth, way.latency}, links);
-    if (!fresh) unite(entry->second, links);
-  }
-}
-
-std::vector<int> FoldedLinks::numbered(const Route& route) {
-  std::vector<int> numbers;
-  numbers.reserve(route.links.size());
-  for (const LinkId id : route.links) {
-    const auto [entry, fresh] = numbers_.try_emplace(id, static_cast<int>(ids_.size()));
-    if (fresh) {
-      ids_.push_back(id);
-      parents_.push_back(entry->second);
-      sizes_.push_back(1);
-      uses_.push_back(0);
-      loads_.emplace_back(0);
+  if (member.alone) {
+    // Flows of a group that do the same are alike, where one member stands for the group.
+    std::map<std::tuple<Bytes, std::size_t, BytesPerSecond, Seconds>, std::vector<int>> first;
+    for (std::size_t f = 0; f < flows.size(); ++f) {
+      const std::vector<int> numbers = followed.numbered(own[f]);
+      const auto [entry, fresh] = first.try_emplace(
+          {flows[f].bytes, numbers.size(), own[f].bandwidth, own[f].latency}, numbers);
+      if (!fresh) followed.unite(entry->second, numbers);
     }
-    numbers.push_back(entry->second);
   }
-  return numbers;
+  followed.finish();
+  if (alone_) {
+    links.busy = occupancy(inputs_.cluster, flows);
+    return links;
+  }
+  for (const Use& use : links.orbit) {
+    const Link one = link(inputs_.cluster, links.met[use.link]);
+    links.busy = std::max(links.busy, use.bytes / one.bandwidth);
+  }
+  return links;
 }
 
-int FoldedLinks::find(int link) {
-  while (parents_[link] != link) link = parents_[link] = parents_[parents_[link]];
-  return link;
-}
-
-void FoldedLinks::unite(const std::vector<int>& one, const std::vector<int>& other) {
-  for (std::size_t i = 0; i < one.size(); ++i) {
-    int a = find(one[i]), b = find(other[i]);
-    if (a == b) continue;
-    if (uneven_) compare(ids_[a], ids_[b]);
-    if (sizes_[a] < sizes_[b]) std::swap(a, b);
-    parents_[b] = a;
-    sizes_[a] += sizes_[b];
+void FoldedLinks::unite(int one, int other) {
+  if (uneven_) {
+    const int a = classes_.find(one), b = classes_.find(other);
+    if (a != b) compare(classes_.ids()[a], classes_.ids()[b]);
   }
+  classes_.unite(one, other);
 }
 
 void FoldedLinks::compare(LinkId one, LinkId other) {
@@ -155,44 +271,25 @@ void FoldedLinks::compare(LinkId one, LinkId other) {
   problem_ = "link " + first.name + " has another bandwidth than link " + second.name;
 }
 
-void FoldedLinks::count(const std::vector<int>& links, Bytes bytes) {
-  for (const int link : links) {
-    if (uses_[link]++ == 0) touched_.push_back(link);
-    loads_[link] += bytes;
-  }
-}
-
-/// Returns what was counted since the last call.
-FoldedLinks::Orbit FoldedLinks::counted() {
-  Orbit orbit;
-  orbit.reserve(touched_.size());
-  for (const int link : touched_) {
-    orbit.push_back({link, uses_[link], loads_[link]});
-    uses_[link] = 0;
-    loads_[link] = Bytes(0);
-  }
-  touched_.clear();
-  return orbit;
-}
-
 LinkId FoldedLinks::class_of(LinkId link) {
-  const auto number = numbers_.find(link);
-  return number == numbers_.end() ? link : ids_[find(number->second)];
+  const int number = classes_.known(link);
+  return number < 0 ? link : classes_.ids()[classes_.find(number)];
 }
 
 int FoldedLinks::class_size(LinkId link) {
-  const auto number = numbers_.find(link);
-  return number == numbers_.end() ? 1 : sizes_[find(number->second)];
+  const int number = classes_.known(link);
+  return number < 0 ? 1 : classes_.size(number);
 }
 
 std::vector<std::string> FoldedLinks::names_in_class(LinkId link) {
   std::vector<std::string> names;
-  const auto number = numbers_.find(link);
-  if (number == numbers_.end()) return names;
-  const int own_class = find(number->second);
-  for (std::size_t other = 0; other < ids_.size(); ++other) {
-    if (find(static_cast<int>(other)) != own_class) continue;
-    names.push_back(interlock::link(inputs_.cluster, ids_[other]).name);
+  const int number = classes_.known(link);
+  if (number < 0) return names;
+  const int own_class = classes_.find(number);
+  const std::vector<LinkId>& ids = classes_.ids();
+  for (std::size_t other = 0; other < ids.size(); ++other) {
+    if (classes_.find(static_cast<int>(other)) != own_class) continue;
+    names.push_back(interlock::link(inputs_.cluster, ids[other]).name);
   }
   return names;
 }
@@ -200,9 +297,9 @@ std::vector<std::string> FoldedLinks::names_in_class(LinkId link) {
 std::unordered_map<LinkId, FoldedLinks::ClassUse> FoldedLinks::class_uses(const Orbit& orbit) {
   std::unordered_map<LinkId, ClassUse> classes;
   for (const Use& one : orbit) {
-    const int own_class = find(one.link), size = sizes_[own_class];
+    const int own_class = classes_.find(one.link), size = classes_.size(own_class);
     const auto [entry, fresh] =
-        classes.try_emplace(ids_[own_class], ClassUse{one.messages, one.messages});
+        classes.try_emplace(classes_.ids()[own_class], ClassUse{one.messages, one.messages});
     ClassUse& use = entry->second;
     use.least = std::min(use.least, one.messages);
     use.most = std::max(use.most, one.messages);

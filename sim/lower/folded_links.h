@@ -17,7 +17,11 @@
 #pragma once
 
 #include <functional>
+#include <list>
+#include <map>
+#include <memory>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -27,17 +31,80 @@
 
 namespace interlock {
 
+/// Links by numbers that are given as they are met, and which of them play the same part.
+class LinkClasses {
+ public:
+  /// Returns the numbers of the links of `route`.
+  std::vector<int> numbered(const Route& route);
+  int number(LinkId link);
+  int find(int link);  // the one that stands for its class
+  /// Unites the classes of two. Returns whether they were apart.
+  bool unite(int one, int other);
+  /// Returns the number of `link`; -1 if it was never met.
+  int known(LinkId link) const;
+  const std::vector<LinkId>& ids() const { return ids_; }  // by number
+  int size(int link) { return sizes_[find(link)]; }        // of its class
+
+ private:
+  std::unordered_map<LinkId, int> numbers_;
+  std::vector<LinkId> ids_;
+  std::vector<int> parents_, sizes_;
+};
+
+/// The messages and flows of equal ranks on one link.
+struct LinkOfOrbit {
+  int link = 0, messages = 0;  // at once
+  Bytes bytes = {};            // of a collective
+};
+using LinkOrbit = std::vector<LinkOfOrbit>;
+
+/// What the flows of a collective, and of its equals, do to links: the same whatever else a program
+/// has. Numbers of links count those that they meet.
+struct CollectiveLinks {
+  std::shared_ptr<const CollectivePlan> plan;
+  std::vector<LinkId> met;
+  std::vector<std::pair<int, int>> united;  // what plays the same part, as far as it was apart
+  LinkOrbit orbit;
+  Seconds busy;         // all that they take alone
+  std::string problem;  // why the folding is not exact; or empty
+};
+
+/// What programs found out of collectives on the links of one cluster, for others whose devices are
+/// laid out alike. Not for several threads at once.
+///
+/// Example: a step of DeepSeek-V3 on 2,048 devices passes tokens among 256 experts; the flows of
+/// the eight groups, half a million, are followed once for all schedules of a search.
+class KnownFlows {
+ public:
+  /// Devices that are laid out alike.
+  struct Layout {
+    Mesh mesh;
+    Unfolded unfolded;
+    int devices = 0;  // of the cluster
+    bool alone = false;
+    bool operator==(const Layout&) const = default;
+  };
+  using PlanKey = std::tuple<MeshAxis, int, CollectiveKind, double, double, TokenRouting>;
+  struct OfLayout {
+    Layout layout;
+    std::map<PlanKey, std::shared_ptr<const CollectivePlan>> plans;
+    std::map<std::tuple<const CollectivePlan*, MeshAxis, int, bool>, CollectiveLinks> links;
+  };
+  /// Returns what is known of `layout`. It stays while kLayouts others are asked for.
+  std::shared_ptr<OfLayout> of(const Layout& layout);
+
+ private:
+  static constexpr std::size_t kLayouts = 4;
+  std::list<std::shared_ptr<OfLayout>> known_;  // the one that was asked for last comes first
+};
+
 class FoldedLinks {
  public:
   /// `alone`: ranks do not meet those that they stand for, as if there were none.
   FoldedLinks(const LowerInputs& inputs, bool alone);
 
-  /// The messages and flows of equal ranks on one link.
-  struct Use {
-    int link = 0, messages = 0;  // at once
-    Bytes bytes = {};            // of a collective
-  };
-  using Orbit = std::vector<Use>;
+  using Use = LinkOfOrbit;
+  using Orbit = LinkOrbit;
   /// Messages from one simulated rank to another. Returns the way of one and fills in `orbit`.
   Route add_way(int from_rank, int to_rank, Orbit& orbit);
   /// A simulated member of a group; `alone` if it stands for all the others.
@@ -50,8 +117,12 @@ class FoldedLinks {
   /// Calls `visit` with the number and the way of each flow, for the member's group and its equals.
   void visit_equals(const std::vector<Flow>& flows, const Member& member,
                     const std::function<void(std::size_t flow, const Route& way)>& visit) const;
+  /// Returns the plan of what the group of `rank` exchanges among devices of the mesh.
+  std::shared_ptr<const CollectivePlan> plan_of(const Exchange& exchange,
+                                                const std::vector<int>& group) const;
   /// Adds the flows of `plan` for the member's group. Returns the seconds that they take alone.
-  Seconds add_collective(const CollectivePlan& plan, const Member& member, Orbit& orbit);
+  Seconds add_collective(const std::shared_ptr<const CollectivePlan>& plan, const Member& member,
+                         Orbit& orbit);
 
   int device_of_rank(int rank) const { return devices_[rank]; }
   const Coordinates& coordinates(int rank) const { return simulated_[rank]; }
@@ -73,20 +144,16 @@ class FoldedLinks {
   };
   /// By the link that stands for the class.
   std::unordered_map<LinkId, ClassUse> class_uses(const Orbit& orbit);
-  LinkId link_of(const Use& use) const { return ids_[use.link]; }
+  LinkId link_of(const Use& use) const { return classes_.ids()[use.link]; }
   /// Returns why the folding is not exact whatever is shared; empty if nothing is wrong so far.
   const std::string& problem() const { return problem_; }
 
  private:
-  /// Returns the links of `route` by numbers that are given as links are met.
-  std::vector<int> numbered(const Route& route);
-  int find(int link);
-  void unite(const std::vector<int>& one, const std::vector<int>& other);
-  void unite_alike(const CollectivePlan& plan);
+  CollectiveLinks links_of(const std::shared_ptr<const CollectivePlan>& plan,
+                           const Member& member) const;
+  void unite(int one, int other);
   /// Notes a problem if the links have other bandwidths.
   void compare(LinkId one, LinkId other);
-  void count(const std::vector<int>& links, Bytes bytes);
-  Orbit counted();
   std::vector<std::vector<int>> equal_groups(MeshAxis axis, int rank) const;
 
   const LowerInputs& inputs_;
@@ -94,12 +161,8 @@ class FoldedLinks {
   bool uneven_;  // links that play the same part may differ in bandwidth
   std::vector<Coordinates> simulated_, folded_;
   std::vector<int> devices_;  // by rank
-  std::unordered_map<LinkId, int> numbers_;
-  std::vector<LinkId> ids_;          // by number, as all below
-  std::vector<int> parents_;         // links that stand for others
-  std::vector<int> sizes_;           // of the classes that these stand for
-  std::vector<int> uses_, touched_;  // of the orbit at work
-  std::vector<Bytes> loads_;         // likewise
+  LinkClasses classes_;
+  std::shared_ptr<KnownFlows::OfLayout> known_;
   std::string problem_;
 };
 

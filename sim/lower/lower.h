@@ -26,6 +26,8 @@ struct KnownLinks {
   bool folds = true;                          // ranks stand for others exactly
 };
 
+class KnownFlows;  // sim/lower/folded_links.h
+
 struct LowerInputs {
   Schedule schedule;
   SchedulePolicy policy;
@@ -49,6 +51,8 @@ struct LowerInputs {
   /// For programs that differ in their number of steps, from 2 on: what one of them found out of
   /// its links, for the others; null: each finds out by itself.
   std::shared_ptr<KnownLinks> known_links = {};
+  /// Shared with other programs on the same cluster; null: none.
+  std::shared_ptr<KnownFlows> known_flows = {};
 };
 
 /// Returns how the stages of a simulated rank are divided.

@@ -188,6 +188,10 @@ int Wiring::wire(int from_rank, int to_rank) {
 
 namespace {
 
+std::shared_ptr<const CollectivePlan> shared(CollectivePlan plan) {
+  return std::make_shared<const CollectivePlan>(std::move(plan));
+}
+
 /// Returns how many times the bytes of `other` the flows have; 0 where they differ in anything
 /// else.
 double size_ratio(const std::vector<Flow>& flows, const std::vector<Flow>& other) {
@@ -238,10 +242,10 @@ int Wiring::collective(const Exchange& exchange, int rank, int stage) {
                                 exchange.back.value(), stage, exchange.routing},
                                static_cast<int>(program_.collectives.size()));
   if (!fresh) return entry->second;
-  const CollectivePlan plan =
-      is_host(exchange.axis) || inputs_.layouts.empty()
-          ? plan_exchange(inputs_.cluster, group, exchange)
-          : plan_of_all_groups(inputs_.cluster, inputs_.layouts.meshes[rank], rank, exchange);
+  const SharedPlan plan = is_host(exchange.axis) || inputs_.layouts.empty()
+                              ? folded_.plan_of(exchange, group)
+                              : shared(plan_of_all_groups(
+                                    inputs_.cluster, inputs_.layouts.meshes[rank], rank, exchange));
   return add_collective(exchange, plan, {group, rank, stage, own_communicator});
 }
 
@@ -257,11 +261,11 @@ int Wiring::collective_of_communicator(const Exchange& exchange, int communicato
   for (const int rank : program_.communicators[communicator].ranks) {
     doers.group.push_back(folded_.device_of_rank(rank));
   }
-  return add_collective(exchange, plan_exchange(inputs_.cluster, doers.group, exchange), doers);
+  return add_collective(exchange, shared(plan_exchange(inputs_.cluster, doers.group, exchange)),
+                        doers);
 }
 
-int Wiring::add_collective(const Exchange& exchange, const CollectivePlan& plan,
-                           const Doers& doers) {
+int Wiring::add_collective(const Exchange& exchange, const SharedPlan& plan, const Doers& doers) {
   const Seconds busy = add_plan(plan, exchange.axis, doers);
   program_.collectives.push_back({.kind = exchange.kind,
                                   .axis = exchange.axis,
@@ -270,28 +274,27 @@ int Wiring::add_collective(const Exchange& exchange, const CollectivePlan& plan,
                                   .bytes = exchange.bytes,
                                   .back = exchange.back,
                                   .occupancy = busy,
-                                  .latency = plan.latency,
+                                  .latency = plan->latency,
                                   .memory_bytes = memory_bytes(exchange, doers.group.size())});
   return static_cast<int>(program_.collectives.size()) - 1;
 }
 
 /// Notes what the links of a communicator have to carry. Plans that differ in size only do so
 /// alike.
-Seconds Wiring::add_plan(const CollectivePlan& plan, MeshAxis axis, const Doers& doers) {
+Seconds Wiring::add_plan(const SharedPlan& plan, MeshAxis axis, const Doers& doers) {
   for (std::size_t other = 0; other < planned_.size(); ++other) {
     const Planned& known = planned_[other];
     if (program_.collectives[other].communicator != doers.communicator) continue;
-    const double ratio = size_ratio(plan.flows, known.flows);
+    const double ratio = size_ratio(plan->flows, known.plan->flows);
     if (ratio == 0) continue;
     const Seconds busy = program_.collectives[other].occupancy * ratio;
-    planned_.push_back({plan.flows, doers, axis, known.orbit, known.size * ratio});
+    planned_.push_back({plan, doers, axis, known.orbit, known.size * ratio});
     return busy;
   }
   const bool alone = program_.communicators[doers.communicator].ranks.size() == 1;
   FoldedLinks::Orbit orbit;
   const Seconds busy = folded_.add_collective(plan, {doers.group, axis, doers.rank, alone}, orbit);
-  planned_.push_back(
-      {plan.flows, doers, axis, std::make_shared<FoldedLinks::Orbit>(std::move(orbit))});
+  planned_.push_back({plan, doers, axis, std::make_shared<FoldedLinks::Orbit>(std::move(orbit))});
   return busy;
 }
 
@@ -326,7 +329,7 @@ std::string Wiring::finish() {
 void Wiring::make_flows(int index) {
   Collective& collective = program_.collectives[index];
   std::map<std::vector<LinkId>, std::vector<Bytes>> flows;
-  for (const Flow& flow : planned_[index].flows) {
+  for (const Flow& flow : planned_[index].plan->flows) {
     std::vector<Bytes>& equal = flows[class_way(flow)];
     if (equal.empty() || !folded_.folds()) equal.emplace_back(0);
     equal.back() = std::max(equal.back(), flow.bytes);
@@ -521,11 +524,11 @@ void Wiring::add_crossings_of(const Planned& planned, std::vector<Crossings>& cr
   };
   std::map<int, Equals> equals;  // by wire
   std::vector<int> wires;
-  for (const Flow& flow : planned.flows) {
+  for (const Flow& flow : planned.plan->flows) {
     wires.push_back(communicator_wires_.at({planned.doers.communicator, 0, class_way(flow)}));
     equals[wires.back()].sizes.insert(flow.bytes);
   }
-  folded_.visit_equals(planned.flows,
+  folded_.visit_equals(planned.plan->flows,
                        {planned.doers.group, planned.axis, planned.doers.rank, false},
                        [&](std::size_t flow, const Route& way) {
                          for (const LinkId link : way.links) ++equals[wires[flow]].counts[link];

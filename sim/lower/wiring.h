@@ -60,14 +60,15 @@ class Wiring {
   };
   /// The flows of a collective, before it has wires.
   struct Planned {
-    std::vector<Flow> flows;
+    std::shared_ptr<const CollectivePlan> plan;
     Doers doers;
     MeshAxis axis = MeshAxis::Data;
     std::shared_ptr<const FoldedLinks::Orbit> orbit;
     double size = 1;  // of the bytes in the orbit
   };
-  int add_collective(const Exchange& exchange, const CollectivePlan& plan, const Doers& doers);
-  Seconds add_plan(const CollectivePlan& plan, MeshAxis axis, const Doers& doers);
+  using SharedPlan = std::shared_ptr<const CollectivePlan>;
+  int add_collective(const Exchange& exchange, const SharedPlan& plan, const Doers& doers);
+  Seconds add_plan(const SharedPlan& plan, MeshAxis axis, const Doers& doers);
   void make_flows(int collective);
   std::string fold_links();
   std::string share_links();
