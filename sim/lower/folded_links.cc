@@ -137,16 +137,23 @@ std::vector<std::vector<int>> FoldedLinks::equal_groups(MeshAxis axis, int rank)
   return groups;
 }
 
-void FoldedLinks::visit_equals(
-    const std::vector<Flow>& flows, const Member& member,
-    const std::function<void(std::size_t flow, const Route& way)>& visit) const {
+const std::vector<FoldedLinks::LinkCounts>& FoldedLinks::crossed(
+    const CollectiveLinks& links, const Member& member, const std::vector<int>& kinds) const {
+  KnownFlows::OfLayout::Crossed& known = known_->crossed[&links];
+  if (known.kinds == kinds) return known.counts;
+  known.kinds = kinds;
+  known.counts.assign(1 + *std::max_element(kinds.begin(), kinds.end()), {});
+  const std::vector<Flow>& flows = links.plan->flows;
   std::unordered_map<int, int> counterpart = {{kHost, kHost}};
   for (const std::vector<int>& equal : equal_groups(member.axis, member.rank)) {
     for (std::size_t i = 0; i < equal.size(); ++i) counterpart[member.group[i]] = equal[i];
     for (std::size_t f = 0; f < flows.size(); ++f) {
-      visit(f, route(inputs_.cluster, counterpart[flows[f].from], counterpart[flows[f].to]));
+      const Route way =
+          route(inputs_.cluster, counterpart[flows[f].from], counterpart[flows[f].to]);
+      for (const LinkId link : way.links) ++known.counts[kinds[f]][link];
     }
   }
+  return known.counts;
 }
 
 std::shared_ptr<const CollectivePlan> FoldedLinks::plan_of(const Exchange& exchange,
@@ -159,8 +166,8 @@ std::shared_ptr<const CollectivePlan> FoldedLinks::plan_of(const Exchange& excha
   return plan;
 }
 
-Seconds FoldedLinks::add_collective(const std::shared_ptr<const CollectivePlan>& plan,
-                                    const Member& member, Orbit& orbit) {
+const CollectiveLinks& FoldedLinks::add_collective(
+    const std::shared_ptr<const CollectivePlan>& plan, const Member& member, Orbit& orbit) {
   const auto [known, fresh] =
       known_->links.try_emplace({plan.get(), member.axis, member.rank, member.alone});
   if (fresh) known->second = links_of(plan, member);
@@ -171,7 +178,7 @@ Seconds FoldedLinks::add_collective(const std::shared_ptr<const CollectivePlan>&
   orbit = links.orbit;
   for (Use& use : orbit) use.link = numbers[use.link];
   if (!links.problem.empty()) problem_ = links.problem;
-  return links.busy;
+  return links;
 }
 
 namespace {
@@ -209,12 +216,16 @@ CollectiveLinks FoldedLinks::links_of(const std::shared_ptr<const CollectivePlan
                                       const Member& member) const {
   CollectiveLinks links = {.plan = plan};
   const std::vector<Flow>& flows = plan->flows;
+  std::vector<Route> own;
+  for (const Flow& flow : flows) {
+    own.push_back(route(inputs_.cluster, flow.from, flow.to));
+    links.ways.insert(links.ways.end(), own.back().links.begin(), own.back().links.end());
+    links.ends.push_back(links.ways.size());
+  }
   if (!folds() || flows.empty()) {
     links.busy = occupancy(inputs_.cluster, flows);
     return links;
   }
-  std::vector<Route> own;
-  for (const Flow& flow : flows) own.push_back(route(inputs_.cluster, flow.from, flow.to));
   FollowedFlows followed(links);
   const std::vector<int>& group = member.group;
   // Members of equal groups play the same parts in the same places.

@@ -62,6 +62,8 @@ using LinkOrbit = std::vector<LinkOfOrbit>;
 /// has. Numbers of links count those that they meet.
 struct CollectiveLinks {
   std::shared_ptr<const CollectivePlan> plan;
+  std::vector<LinkId> ways;       // of the plan's flows, one after the other
+  std::vector<std::size_t> ends;  // of each of these
   std::vector<LinkId> met;
   std::vector<std::pair<int, int>> united;  // what plays the same part, as far as it was apart
   LinkOrbit orbit;
@@ -89,12 +91,17 @@ class KnownFlows {
     Layout layout;
     std::map<PlanKey, std::shared_ptr<const CollectivePlan>> plans;
     std::map<std::tuple<const CollectivePlan*, MeshAxis, int, bool>, CollectiveLinks> links;
+    struct Crossed {
+      std::vector<int> kinds;
+      std::vector<std::unordered_map<LinkId, int>> counts;  // see FoldedLinks::crossed()
+    };
+    std::map<const CollectiveLinks*, Crossed> crossed;
   };
   /// Returns what is known of `layout`. It stays while kLayouts others are asked for.
   std::shared_ptr<OfLayout> of(const Layout& layout);
 
  private:
-  static constexpr std::size_t kLayouts = 4;
+  static constexpr std::size_t kLayouts = 12;
   std::list<std::shared_ptr<OfLayout>> known_;  // the one that was asked for last comes first
 };
 
@@ -114,19 +121,21 @@ class FoldedLinks {
     int rank;
     bool alone;
   };
-  /// Calls `visit` with the number and the way of each flow, for the member's group and its equals.
-  void visit_equals(const std::vector<Flow>& flows, const Member& member,
-                    const std::function<void(std::size_t flow, const Route& way)>& visit) const;
   /// Returns the plan of what the group of `rank` exchanges among devices of the mesh.
   std::shared_ptr<const CollectivePlan> plan_of(const Exchange& exchange,
                                                 const std::vector<int>& group) const;
-  /// Adds the flows of `plan` for the member's group. Returns the seconds that they take alone.
-  Seconds add_collective(const std::shared_ptr<const CollectivePlan>& plan, const Member& member,
-                         Orbit& orbit);
+  /// Adds the flows of `plan` for the member's group. Returns what they do to links.
+  const CollectiveLinks& add_collective(const std::shared_ptr<const CollectivePlan>& plan,
+                                        const Member& member, Orbit& orbit);
 
   int device_of_rank(int rank) const { return devices_[rank]; }
   const Coordinates& coordinates(int rank) const { return simulated_[rank]; }
   bool folds() const { return folded_.size() > 1; }
+  using LinkCounts = std::unordered_map<LinkId, int>;
+  /// Returns how many flows of the member's group and of its equals cross each link, by kinds of
+  /// flows: `kinds` says which each flow of the group is of.
+  const std::vector<LinkCounts>& crossed(const CollectiveLinks& links, const Member& member,
+                                         const std::vector<int>& kinds) const;
 
   // When all ways are known.
   /// Returns the link that stands for the class of `link`.

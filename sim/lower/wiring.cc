@@ -288,14 +288,16 @@ Seconds Wiring::add_plan(const SharedPlan& plan, MeshAxis axis, const Doers& doe
     const double ratio = size_ratio(plan->flows, known.plan->flows);
     if (ratio == 0) continue;
     const Seconds busy = program_.collectives[other].occupancy * ratio;
-    planned_.push_back({plan, doers, axis, known.orbit, known.size * ratio});
+    planned_.push_back({plan, doers, axis, known.orbit, known.size * ratio, known.links});
     return busy;
   }
   const bool alone = program_.communicators[doers.communicator].ranks.size() == 1;
   FoldedLinks::Orbit orbit;
-  const Seconds busy = folded_.add_collective(plan, {doers.group, axis, doers.rank, alone}, orbit);
-  planned_.push_back({plan, doers, axis, std::make_shared<FoldedLinks::Orbit>(std::move(orbit))});
-  return busy;
+  const CollectiveLinks& links =
+      folded_.add_collective(plan, {doers.group, axis, doers.rank, alone}, orbit);
+  planned_.push_back(
+      {plan, doers, axis, std::make_shared<FoldedLinks::Orbit>(std::move(orbit)), 1, &links});
+  return links.busy;
 }
 
 /// The communicator of a group.
@@ -328,13 +330,17 @@ std::string Wiring::finish() {
 /// Makes the flows of a collective; where ranks stand for others, equal flows are one.
 void Wiring::make_flows(int index) {
   Collective& collective = program_.collectives[index];
-  std::map<std::vector<LinkId>, std::vector<Bytes>> flows;
-  for (const Flow& flow : planned_[index].plan->flows) {
-    std::vector<Bytes>& equal = flows[class_way(flow)];
+  const ClassWays& class_ways = ways_of(planned_[index]);
+  std::vector<std::vector<Bytes>> flows(class_ways.ways.size());  // by way
+  const std::vector<Flow>& own = planned_[index].plan->flows;
+  for (std::size_t f = 0; f < own.size(); ++f) {
+    std::vector<Bytes>& equal = flows[class_ways.of_flow[f]];
     if (equal.empty() || !folded_.folds()) equal.emplace_back(0);
-    equal.back() = std::max(equal.back(), flow.bytes);
+    equal.back() = std::max(equal.back(), own[f].bytes);
   }
-  for (const auto& [way, equal] : flows) {
+  for (std::size_t w = 0; w < flows.size(); ++w) {
+    const std::vector<LinkId>& way = class_ways.ways[w];
+    const std::vector<Bytes>& equal = flows[w];
     for (int i = 0; i < static_cast<int>(equal.size()); ++i) {
       const auto [entry, fresh] = communicator_wires_.try_emplace(
           {collective.communicator, i, way}, static_cast<int>(program_.wires.size()));
@@ -347,11 +353,26 @@ void Wiring::make_flows(int index) {
   }
 }
 
-/// Returns the links that stand for those on the way of `flow`.
-std::vector<LinkId> Wiring::class_way(const Flow& flow) {
-  std::vector<LinkId> way = route(inputs_.cluster, flow.from, flow.to).links;
-  for (LinkId& link : way) link = folded_.class_of(link);
-  return way;
+const Wiring::ClassWays& Wiring::ways_of(const Planned& planned) {
+  const CollectiveLinks& links = *planned.links;
+  const auto [entry, fresh] = class_ways_.try_emplace(&links);
+  ClassWays& found = entry->second;
+  if (!fresh) return found;
+  std::map<std::vector<LinkId>, int> numbers;
+  std::vector<const int*> of_flow;
+  std::size_t begin = 0;
+  for (const std::size_t end : links.ends) {
+    std::vector<LinkId> way(links.ways.begin() + begin, links.ways.begin() + end);
+    for (LinkId& link : way) link = folded_.class_of(link);
+    of_flow.push_back(&numbers.try_emplace(std::move(way), 0).first->second);
+    begin = end;
+  }
+  for (auto& [way, number] : numbers) {
+    number = static_cast<int>(found.ways.size());
+    found.ways.push_back(way);
+  }
+  for (const int* number : of_flow) found.of_flow.push_back(*number);
+  return found;
 }
 
 std::string Wiring::fold_links() {
@@ -518,27 +539,26 @@ Wiring::Crossings Wiring::alike_crossings(const std::unordered_map<LinkId, int>&
 /// Adds those of the flows of a collective. Flows of different sizes on one wire are not alike, nor
 /// are those of collectives that use a wire differently.
 void Wiring::add_crossings_of(const Planned& planned, std::vector<Crossings>& crossings) {
-  struct Equals {
-    std::unordered_map<LinkId, int> counts;
-    std::set<Bytes> sizes;
-  };
-  std::map<int, Equals> equals;  // by wire
-  std::vector<int> wires;
-  for (const Flow& flow : planned.plan->flows) {
-    wires.push_back(communicator_wires_.at({planned.doers.communicator, 0, class_way(flow)}));
-    equals[wires.back()].sizes.insert(flow.bytes);
+  const ClassWays& class_ways = ways_of(planned);
+  const std::vector<Flow>& flows = planned.plan->flows;
+  if (flows.empty()) return;
+  std::vector<std::set<Bytes>> sizes(class_ways.ways.size());
+  for (std::size_t f = 0; f < flows.size(); ++f) {
+    sizes[class_ways.of_flow[f]].insert(flows[f].bytes);
   }
-  folded_.visit_equals(planned.plan->flows,
-                       {planned.doers.group, planned.axis, planned.doers.rank, false},
-                       [&](std::size_t flow, const Route& way) {
-                         for (const LinkId link : way.links) ++equals[wires[flow]].counts[link];
-                       });
-  for (const auto& [wire, of_wire] : equals) {
-    Crossings made = alike_crossings(of_wire.counts);
+  const FoldedLinks::Member member = {planned.doers.group, planned.axis, planned.doers.rank, false};
+  const auto& counts = folded_.crossed(*planned.links, member, class_ways.of_flow);
+  std::map<int, std::size_t> ways;  // by wire
+  for (std::size_t w = 0; w < class_ways.ways.size(); ++w) {
+    const std::tuple key(planned.doers.communicator, 0, class_ways.ways[w]);
+    ways[communicator_wires_.at(key)] = w;
+  }
+  for (const auto& [wire, way] : ways) {
+    Crossings made = alike_crossings(counts[way]);
     for (auto& [link, count] : made) {
       const auto known = crossings[wire].find(link);
       const bool other = known != crossings[wire].end() && known->second != count;
-      if (of_wire.sizes.size() > 1 || other) count = 0;
+      if (sizes[way].size() > 1 || other) count = 0;
     }
     crossings[wire].swap(made);
   }

@@ -64,7 +64,8 @@ class Wiring {
     Doers doers;
     MeshAxis axis = MeshAxis::Data;
     std::shared_ptr<const FoldedLinks::Orbit> orbit;
-    double size = 1;  // of the bytes in the orbit
+    double size = 1;                         // of the bytes in the orbit
+    const CollectiveLinks* links = nullptr;  // of flows of that size
   };
   using SharedPlan = std::shared_ptr<const CollectivePlan>;
   int add_collective(const Exchange& exchange, const SharedPlan& plan, const Doers& doers);
@@ -88,7 +89,12 @@ class Wiring {
   Crossings alike_crossings(const std::unordered_map<LinkId, int>& counts);
   void add_crossings_of(const Planned& planned, std::vector<Crossings>& crossings);
   bool weigh(int link, const std::vector<Crossings>& crossings, LinkUse& use);
-  std::vector<LinkId> class_way(const Flow& flow);
+  /// The ways of the flows of a collective, over links that stand for theirs.
+  struct ClassWays {
+    std::vector<std::vector<LinkId>> ways;  // all that there are, in order
+    std::vector<int> of_flow;               // which it takes
+  };
+  const ClassWays& ways_of(const Planned& planned);
   void mark_shared_links();
   void spread_sharing();
   void note_loads(int collective);
@@ -107,7 +113,8 @@ class Wiring {
   std::map<std::tuple<int, CollectiveKind, double, double, int, TokenRouting>, int> collectives_;
   std::map<std::pair<int, std::vector<LinkId>>, int> part_wires_;
   std::map<std::tuple<int, int, std::vector<LinkId>>, int>
-      communicator_wires_;         // by communicator, number, way
+      communicator_wires_;  // by communicator, number, way
+  std::map<const CollectiveLinks*, ClassWays> class_ways_;
   std::vector<LinkId> raw_links_;  // by link of the program
   int slots_;                      // micro-batches in flight or slices
   std::vector<int> neighbours_;    // channel of (stage, in or down, slot), -1 until made
