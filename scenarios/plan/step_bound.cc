@@ -17,6 +17,7 @@
 // stage, in an order that is known beforehand.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <vector>
@@ -69,11 +70,19 @@ class OpTimes {
     }
   }
 
-  /// Returns the times of `exchanges`, by group.
+  /// Bounds the times of `exchanges`, by group. An exchange takes the soonest of several ways, each
+  /// of which is a latency and a time by its bytes: between two sizes it takes no less than on the
+  /// line between both. So few sizes need a price.
   GroupTimes of(const std::vector<Exchange>& exchanges, int rank) const {
     GroupTimes times = {};
     for (const Exchange& exchange : exchanges) {
-      times[static_cast<std::size_t>(exchange.axis)] += time_of(exchange, rank);
+      Exchange less = exchange;
+      less.bytes = Bytes(std::exp2(std::floor(std::log2(exchange.bytes.value()))));
+      Exchange more = less;
+      more.bytes = 2 * less.bytes;
+      const Seconds least = time_of(less, rank);
+      times[static_cast<std::size_t>(exchange.axis)] +=
+          least + (time_of(more, rank) - least) * (exchange.bytes / less.bytes - 1);
     }
     return times;
   }

@@ -37,8 +37,10 @@ struct PlanEstimate {
   bool fits = true;                 // devices and hosts
   bool exact = false;               // a look at what shares no links
   bool folds = true;                // of a look: devices that stand for others do so exactly
-  bool repeats = false;             // of a bound: an order before this one has the same stages
-  bool too_large = false;           // to be simulated: the numbers are those of the look
+  /// Of a plan's bound: an order before this one has the same stages. Of a layout's: all its plans
+  /// are those of ZeRO 1, see adds_up_whole_gradients().
+  bool repeats = false;
+  bool too_large = false;  // to be simulated: the numbers are those of the look
 };
 
 /// Returns what is known of a plan like `plan` whose steps are bounded by `bound`.

@@ -85,12 +85,31 @@ class PlanSearch {
     const std::vector<Findings> findings =
         survey_.bound_layouts([&](std::size_t bounded) { tell(bounded); });
     for (std::size_t i = 0; i < layouts; ++i) {
-      take({.grade = Grade::LayoutBound, .layout = i}, findings[i], true);
+      const Candidate candidate = {.grade = Grade::LayoutBound, .layout = i};
+      if (repeats(i, findings)) {
+        count(candidate);
+        lose(candidate, Loss::Identical);
+      } else {
+        take(candidate, findings[i], true);
+      }
     }
     if (counts.refused < counts.plans) return;
     throw Error("no plan of the " + std::to_string(counts.plans) + " that were tried is possible" +
                 (counts.refusal.empty() ? "; expected values of \"search\" that fit each other"
                                         : "; the first: " + counts.refusal));
+  }
+
+  /// Returns whether the plans of `layout` are those of a layout before it, and notes it there.
+  bool repeats(std::size_t layout, const std::vector<Findings>& findings) {
+    // A program that plans are to be told may take one of two ways to say the same.
+    if (request_.check_use || !findings[layout].failure.empty()) return false;
+    const auto& own = findings[layout].estimates.front();
+    if (!own || !own->repeats) return false;
+    const auto before = space_.with_less_zero(layout);
+    if (!before || !findings[*before].failure.empty()) return false;
+    if (!findings[*before].estimates.front()) return false;
+    repeated_[*before].push_back(layout);
+    return true;
   }
 
   /// Puts what is known now of `candidate` into the queue. `first`: its layout's bound, else
@@ -204,6 +223,9 @@ class PlanSearch {
       }
       for (const std::size_t other : alike.others) plan.alike.push_back(space_.layouts()[other]);
     }
+    const auto repeated = repeated_.find(known.layout);
+    if (repeated == repeated_.end()) return plan;
+    for (const std::size_t other : repeated->second) plan.alike.push_back(space_.layouts()[other]);
     return plan;
   }
 
@@ -281,6 +303,8 @@ class PlanSearch {
     std::vector<std::size_t> others;  // layouts
   };
   std::map<SeenPlan, Alike> looks_;
+  std::map<std::size_t, std::vector<std::size_t>>
+      repeated_;  // layouts, by the one that they repeat
   SearchResult result_;
   std::size_t done_ = 0;
 };

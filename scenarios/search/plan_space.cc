@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "base/text.h"
@@ -421,6 +422,22 @@ void PlanSpace::add_layouts(int devices, const JsonValue& strategy, const JsonVa
                 std::to_string(kMostLayouts) +
                 " ways to divide the work; expected fewer values, e.g. \"tensor\": [1, 8]");
   }
+}
+
+std::optional<std::size_t> PlanSpace::with_less_zero(std::size_t layout) const {
+  PlanLayout less = layouts_[layout];
+  --less.zero_stage;
+  const auto same_degrees = [&](const PlanLayout& other) {
+    return std::tie(other.devices, other.tensor, other.pipeline, other.data, other.context,
+                    other.expert, other.expert_tensor) ==
+           std::tie(less.devices, less.tensor, less.pipeline, less.data, less.context, less.expert,
+                    less.expert_tensor);
+  };
+  // Layouts of the same degrees follow each other.
+  for (std::size_t i = layout; i-- > 0 && same_degrees(layouts_[i]);) {
+    if (layouts_[i] == less) return i;
+  }
+  return std::nullopt;
 }
 
 std::vector<int> PlanSpace::micro_batch_sizes(int data) const {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ namespace interlock {
 struct Setting {
   std::string path;
   JsonValue value;
+  bool operator==(const Setting&) const = default;
 };
 
 /// Degrees and sizes, whatever the order of work.
@@ -35,6 +37,7 @@ struct PlanLayout {
   JsonValue context_layout;      // null: that of the document
   std::vector<Setting> options;  // beside these, of kSearchOptions
   std::vector<int> tensors;      // of each pipeline rank, where they differ; else empty
+  bool operator==(const PlanLayout&) const = default;
 };
 
 /// How the stages of a layout are cut and laid, and the order of their work.
@@ -66,6 +69,9 @@ class PlanSpace {
   PlanSpace(JsonValue document, SearchRequest request);
 
   const std::vector<PlanLayout>& layouts() const { return layouts_; }
+  /// Returns the number of the layout before `layout` that differs from it in its ZeRO stage alone,
+  /// which is one less; nothing if there is none.
+  std::optional<std::size_t> with_less_zero(std::size_t layout) const;
   int batch() const { return batch_; }  // samples of a step
   /// Returns whether hosts have memory that neither scenario nor request says how to use.
   bool can_offload() const;

@@ -87,6 +87,20 @@ ScheduleFamily family_of(const std::vector<WorkOrder>& orders) {
   return family;
 }
 
+/// Returns whether devices under ZeRO 2 add up whole gradients in every plan of `orders`, as they
+/// do under ZeRO 1, since gradients of several micro-batches are reduced once.
+bool adds_up_whole_gradients(const Question& question, const std::vector<WorkOrder>& orders) {
+  if (question.strategy.kind != StrategyKind::Global || question.micro_batches < 2) return false;
+  if (question.data_parallel.gradient_reduction != GradientReduction::Step) return false;
+  return std::all_of(orders.begin(), orders.end(), [&](const WorkOrder& order) {
+    const auto& all = schedule_catalogue();
+    const auto entry = std::find_if(all.begin(), all.end(), [&](const ScheduleEntry& one) {
+      return one.name == kind_of(order.schedule);
+    });
+    return entry != all.end() && entry->flushes;
+  });
+}
+
 /// Does the errands of a worker, and keeps what it built and priced from one to the next.
 class Surveyor {
  public:
@@ -142,7 +156,10 @@ class Surveyor {
         const Bytes most = request_.limits.memory.value_or(capacity > Bytes(0) ? usable * capacity
                                                                                : Bytes(kInfinity));
         const StepEstimate bound = bound_layout(plan.question, family_of(orders_[layout]), most);
-        return {{told(estimate_by_bound(plan, bound), usable)}, ""};
+        PlanEstimate estimate = estimate_by_bound(plan, bound);
+        estimate.repeats = plan.question.data_parallel.zero_stage == 2 &&
+                           adds_up_whole_gradients(plan.question, orders_[layout]);
+        return {{told(estimate, usable)}, ""};
       } catch (const Error& error) {
         if (refusal.empty()) refusal = error.what();
         if (parts_.refused_model()) break;  // nor can it be built for the other orders
