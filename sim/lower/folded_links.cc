@@ -137,19 +137,40 @@ std::vector<std::vector<int>> FoldedLinks::equal_groups(MeshAxis axis, int rank)
   return groups;
 }
 
+namespace {
+
+/// The flows of a group, by places in it, so that they are those of any equal group, too.
+class FlowsOfGroup {
+ public:
+  FlowsOfGroup(const std::vector<Flow>& flows, const std::vector<int>& group) {
+    std::unordered_map<int, int> places;
+    for (std::size_t i = 0; i < group.size(); ++i) places[group[i]] = static_cast<int>(i);
+    const auto place_of = [&](int device) { return device == kHost ? kNone : places.at(device); };
+    for (const Flow& flow : flows) ends_.emplace_back(place_of(flow.from), place_of(flow.to));
+  }
+  /// Returns the way of flow `flow` in group `equal`.
+  Route way(const Cluster& cluster, const std::vector<int>& equal, std::size_t flow) const {
+    const auto device_at = [&](int place) { return place == kNone ? kHost : equal[place]; };
+    return route(cluster, device_at(ends_[flow].first), device_at(ends_[flow].second));
+  }
+
+ private:
+  static constexpr int kNone = -1;
+  std::vector<std::pair<int, int>> ends_;
+};
+
+}  // namespace
+
 const std::vector<FoldedLinks::LinkCounts>& FoldedLinks::crossed(
     const CollectiveLinks& links, const Member& member, const std::vector<int>& kinds) const {
   KnownFlows::OfLayout::Crossed& known = known_->crossed[&links];
   if (known.kinds == kinds) return known.counts;
   known.kinds = kinds;
   known.counts.assign(1 + *std::max_element(kinds.begin(), kinds.end()), {});
-  const std::vector<Flow>& flows = links.plan->flows;
-  std::unordered_map<int, int> counterpart = {{kHost, kHost}};
+  const FlowsOfGroup flows(links.plan->flows, member.group);
   for (const std::vector<int>& equal : equal_groups(member.axis, member.rank)) {
-    for (std::size_t i = 0; i < equal.size(); ++i) counterpart[member.group[i]] = equal[i];
-    for (std::size_t f = 0; f < flows.size(); ++f) {
-      const Route way =
-          route(inputs_.cluster, counterpart[flows[f].from], counterpart[flows[f].to]);
+    for (std::size_t f = 0; f < kinds.size(); ++f) {
+      const Route way = flows.way(inputs_.cluster, equal, f);
       for (const LinkId link : way.links) ++known.counts[kinds[f]][link];
     }
   }
@@ -188,12 +209,11 @@ class FollowedFlows {
  public:
   explicit FollowedFlows(CollectiveLinks& links) : links_(links) {}
 
-  void add(const Route& own, const Route& equal, Bytes bytes) {
-    const std::vector<int> numbers = classes_.numbered(equal);
-    unite(classes_.numbered(own), numbers);
-    counter_.add(numbers, bytes);
-  }
   std::vector<int> numbered(const Route& route) { return classes_.numbered(route); }
+  void add(const std::vector<int>& own, const std::vector<int>& equal, Bytes bytes) {
+    unite(own, equal);
+    counter_.add(equal, bytes);
+  }
   void unite(const std::vector<int>& one, const std::vector<int>& other) {
     for (std::size_t i = 0; i < one.size(); ++i) {
       if (classes_.unite(one[i], other[i])) links_.united.emplace_back(one[i], other[i]);
@@ -227,33 +247,32 @@ CollectiveLinks FoldedLinks::links_of(const std::shared_ptr<const CollectivePlan
     return links;
   }
   FollowedFlows followed(links);
-  const std::vector<int>& group = member.group;
-  // Members of equal groups play the same parts in the same places.
-  std::unordered_map<int, int> counterpart = {{kHost, kHost}};
+  std::vector<std::vector<int>> numbers;  // of links, by flow
+  for (const Route& way : own) numbers.push_back(followed.numbered(way));
+  // Members of equal groups play the same parts in the same places. The first is their own.
+  const FlowsOfGroup of_group(flows, member.group);
   for (const std::vector<int>& equal : equal_groups(member.axis, member.rank)) {
-    for (std::size_t i = 0; i < group.size(); ++i) counterpart[group[i]] = equal[i];
     for (std::size_t f = 0; f < flows.size(); ++f) {
-      const Route other =
-          route(inputs_.cluster, counterpart[flows[f].from], counterpart[flows[f].to]);
+      const Route other = of_group.way(inputs_.cluster, equal, f);
       if (own[f].links.size() != other.links.size() || own[f].bandwidth != other.bandwidth) {
         links.problem = "the group of device " + std::to_string(equal.front()) +
-                        " is laid otherwise than that of device " + std::to_string(group.front());
+                        " is laid otherwise than that of device " +
+                        std::to_string(member.group.front());
         followed.finish();
         links.orbit.clear();
         links.busy = occupancy(inputs_.cluster, flows);
         return links;
       }
-      followed.add(own[f], other, flows[f].bytes);
+      followed.add(numbers[f], followed.numbered(other), flows[f].bytes);
     }
   }
   if (member.alone) {
     // Flows of a group that do the same are alike, where one member stands for the group.
     std::map<std::tuple<Bytes, std::size_t, BytesPerSecond, Seconds>, std::vector<int>> first;
     for (std::size_t f = 0; f < flows.size(); ++f) {
-      const std::vector<int> numbers = followed.numbered(own[f]);
       const auto [entry, fresh] = first.try_emplace(
-          {flows[f].bytes, numbers.size(), own[f].bandwidth, own[f].latency}, numbers);
-      if (!fresh) followed.unite(entry->second, numbers);
+          {flows[f].bytes, numbers[f].size(), own[f].bandwidth, own[f].latency}, numbers[f]);
+      if (!fresh) followed.unite(entry->second, numbers[f]);
     }
   }
   followed.finish();
