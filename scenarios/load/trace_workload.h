@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <optional>
+#include <string>
 
 #include "base/work.h"
 #include "sim/workloads/execution_trace.h"
@@ -10,11 +12,11 @@
 namespace interlock {
 
 struct TraceWorkload {
-  Program program;   // on the cluster of its scenario
-  TraceSteps steps;  // of another tool: one
+  std::string files;                       // "traces/rank.%d.et"
+  std::shared_ptr<const Program> program;  // on the cluster of its scenario
+  TraceSteps steps;                        // of another tool: one
   std::optional<Precision>
-      precision;       // nothing: of computations without a duration nothing is known
-  bool named = false;  // whether ops say what they are to us
+      precision;  // nothing: of computations without a duration nothing is known
   TraceNotes notes;
 };
 
