@@ -73,7 +73,7 @@ void faster_arithmetic(const Baseline& baseline, std::vector<Change>& changes) {
   const std::string peaks = "cluster.device.peak.";
   Change change{Change::Kind::Machine, "devices that compute twice as fast", {}};
   std::vector<std::string> names = {
-      precision_names()[static_cast<std::size_t>(scenario.training().precision)]};
+      precision_names()[static_cast<std::size_t>(precision_of(scenario))]};
   if (names.front() == "fp8") names.emplace_back("bf16");  // attention stays in 16 bits
   // Tiles begin and end in a time that is told at the rate in 16 bits.
   if (names.front() == "fp32" || names.front() == "tf32")
@@ -145,7 +145,7 @@ void next_device(const Baseline& baseline, const Measure& measure, const char* o
                  std::vector<Change>& changes) {
   const Question& question = baseline.result.plan.question;
   const Device& own = front_device(question.cluster);
-  const auto precision = static_cast<std::size_t>(question.training().precision);
+  const auto precision = static_cast<std::size_t>(precision_of(question));
   std::optional<double> best;
   std::string name;
   for (const std::string& candidate : device_names()) {
@@ -166,7 +166,7 @@ void next_device(const Baseline& baseline, const Measure& measure, const char* o
 
 void other_devices(const Baseline& baseline, std::vector<Change>& changes) {
   const Question& scenario = baseline.result.plan.question;
-  const auto precision = static_cast<std::size_t>(scenario.training().precision);
+  const auto precision = static_cast<std::size_t>(precision_of(scenario));
   const auto rate = [=](const Device& device) {
     return device.peak[precision].value_or(FlopsPerSecond(0)).value();
   };

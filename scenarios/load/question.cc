@@ -355,6 +355,12 @@ const std::string& workload_name(const Question& question) {
   return trace != nullptr ? trace->files : question.training().graph.name;
 }
 
+Precision precision_of(const Question& question) {
+  const TraceWorkload* const trace = question.trace();
+  return trace != nullptr ? trace->precision.value_or(Precision::Bf16)
+                          : question.training().precision;
+}
+
 namespace {
 
 constexpr double kMost = 1e300;

@@ -6,8 +6,9 @@
 // its parts fit each other. It says what was asked. What is chosen for it (where the model is cut,
 // which order "auto" stands for, which devices others stand for) is in its Plan.
 //
-// A question has few parts: what runs (a training, or a run that another program recorded), on
-// which cluster, laid over its devices how, simulated how, and under which conditions over days.
+// A question has few parts: the work (a training, or a run that another program recorded), the
+// cluster, the layout of the work over its devices, the settings of the simulation, and the
+// conditions of a run over days.
 //
 // Example: "partition": "balanced" is the rule {Balanced} of `layout`; that 24 layers on 4 ranks
 // become stages of 7, 6, 6 and 5 is said by the plan alone.
@@ -22,19 +23,14 @@
 #include "base/json/json.h"
 #include "hardware/collectives/resharding.h"
 #include "hardware/networks/cluster.h"
-#include "models/layers/model_graph.h"
 #include "scenarios/load/goal.h"
+#include "scenarios/load/kinds_of_work.h"
 #include "scenarios/load/run_conditions.h"
 #include "scenarios/load/swarm_conditions.h"
-#include "scenarios/load/trace_workload.h"
 #include "scenarios/load/variation_conditions.h"
 #include "sim/engines/engines.h"
 #include "sim/plan/data_parallel.h"
 #include "sim/plan/mesh.h"
-#include "sim/plan/offload.h"
-#include "sim/plan/schedules/catalogue.h"
-#include "sim/plan/schedules/strategy.h"
-#include "sim/plan/stage_recompute.h"
 
 namespace interlock {
 
@@ -45,48 +41,12 @@ struct PartitionRule {
   std::vector<int> modules;  // of each stage; Explicit
 };
 
-/// How sequences are cut, as training.schedule.slices says.
-struct SliceRule {
-  enum class Kind { Balanced, Equal, EqualTime, Explicit };
-  Kind kind = Kind::Balanced;
-  int count = 128;           // slices, or as many as balancing may make
-  std::vector<int> lengths;  // tokens; Explicit
-};
-
 /// How one pipeline rank divides its stages, where not all do it alike.
 struct RankLayout {
   int tensor = 1;
   int data = 1;                             // divides the samples of a micro-batch
   std::shared_ptr<const ModelGraph> graph;  // of one of its devices
   int devices() const { return tensor * data; }
-};
-
-/// The texts of a document that describe the model; its graph and executable networks are built of
-/// them.
-struct ModelText {
-  JsonValue model;                // a name, a path or an object
-  std::optional<JsonValue> head;  // the strategy's
-};
-
-/// What is trained, and how: "model" and "training".
-struct Training {
-  ModelGraph graph;
-  std::shared_ptr<const ModelText> model_text;
-  Strategy strategy;
-  SchedulePolicy schedule;
-  std::optional<SliceRule> slices;  // where the schedule cuts sequences
-  int micro_batches = 1;            // M
-  bool balances_batch = false;  // the size of a micro-batch is to be chosen; `graph` has one sample
-  Precision precision = Precision::Bf16;
-  OptimizerRule optimizer;
-  Framework framework;
-  Adapters adapters;
-  int frozen_modules = 0;
-  Recompute recompute = Recompute::None;
-  LayerParts recompute_parts;
-  StageRecompute stage_recompute;
-  Offload offload;
-  int steps = 8;  // that are measured
 };
 
 /// How the work is cut into stages and divided among devices: "parallel" and "partition". Of a
@@ -153,6 +113,8 @@ struct Question {
 
 /// Returns the name of the model, or the path of the traces.
 const std::string& workload_name(const Question& question);
+/// Returns the precision of computations; of a recorded run that does not say it, bf16.
+Precision precision_of(const Question& question);
 
 /// Reads `path`, or standard input for "-", and applies `overrides` ("path=VALUE").
 JsonValue read_scenario_document(const std::string& path,

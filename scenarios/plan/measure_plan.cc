@@ -128,21 +128,8 @@ FlopsPerSecond mean_peak(const Question& question, Precision precision) {
   return sum / layout.mesh.devices();
 }
 
-/// Returns what is measured of any work: not its samples, nor how many steps.
-MeasureInputs inputs_of_devices(const Plan& plan) {
-  const Question& question = plan.question;
-  MeasureInputs inputs = {.engine = question.simulation.engine,
-                          .devices = question.layout.mesh.devices()};
-  for (const int device : device_numbers(plan)) {
-    inputs.memory_capacity.push_back(machine_of(question.cluster, device).device.memory);
-  }
-  return inputs;
-}
-
 MeasuredPlan measure_recorded(const Plan& plan, const TraceWorkload& trace, Keep keep) {
-  MeasureInputs inputs = inputs_of_devices(plan);
-  inputs.steps = trace.steps.measured;
-  if (trace.precision) inputs.peak = mean_peak(plan.question, *trace.precision);
+  MeasureInputs inputs = measure_inputs(plan);
   inputs.explain = true;
   return {.measurement =
               measure_after(*trace.program, trace.steps.fill, inputs, keep == Keep::Log)};
@@ -179,9 +166,19 @@ MeasuredPlan measure_plan(const Plan& plan, Keep keep) {
 }
 
 MeasureInputs measure_inputs(const Plan& plan) {
-  const Training& training = plan.question.training();
-  const double replicas = plan.question.layout.mesh.degree(Dimension::Data);
-  MeasureInputs inputs = inputs_of_devices(plan);
+  const Question& question = plan.question;
+  MeasureInputs inputs = {.engine = question.simulation.engine,
+                          .devices = question.layout.mesh.devices()};
+  for (const int device : device_numbers(plan)) {
+    inputs.memory_capacity.push_back(machine_of(question.cluster, device).device.memory);
+  }
+  if (const TraceWorkload* const trace = question.trace()) {  // it counts no samples
+    inputs.steps = trace->steps.measured;
+    if (trace->precision) inputs.peak = mean_peak(question, *trace->precision);
+    return inputs;
+  }
+  const Training& training = question.training();
+  const double replicas = question.layout.mesh.degree(Dimension::Data);
   inputs.steps = training.steps;
   inputs.micro_batches_per_step = plan.micro_batches * replicas;
   inputs.samples_per_step = samples_per_step(plan);
@@ -189,7 +186,7 @@ MeasureInputs measure_inputs(const Plan& plan) {
   if (inputs.samples_per_step && training.graph.tokens_per_sample) {
     inputs.tokens_per_step = *inputs.samples_per_step * *training.graph.tokens_per_sample;
   }
-  inputs.peak = mean_peak(plan.question, training.precision);
+  inputs.peak = mean_peak(question, training.precision);
   return inputs;
 }
 
