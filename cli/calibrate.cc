@@ -73,8 +73,8 @@ void add_wanted(const CalibrateOptions& options, CalibrationOptions& asked) {
   }
   ScenarioProbes wanted;
   for (const Question& scenario : scenarios) {
-    append_probes(wanted,
-                  scenario_probes(scenario.graph, network_of(scenario), scenario.precision));
+    append_probes(wanted, scenario_probes(scenario.training().graph, network_of(scenario),
+                                          scenario.training().precision));
     asked.wanted_for.push_back(scenario.name);
   }
   if (!scenarios.empty() && !options.quiet) {

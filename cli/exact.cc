@@ -20,10 +20,11 @@ constexpr int kMostVisits = 40;  // stages x micro-batches, of which the search 
 void check_plan(const Plan& plan) {
   const Question& scenario = plan.question;
   const auto stages = static_cast<int>(plan.rank_of_stage.size());
-  const bool plain = !scenario.workload && scenario.strategy.kind == StrategyKind::Global &&
-                     stages == scenario.ranks && plan.schedule.stash == StashMode::Kept &&
+  const Training* const training = std::get_if<Training>(&scenario.workload);
+  const bool plain = training != nullptr && training->strategy.kind == StrategyKind::Global &&
+                     stages == scenario.layout.ranks() && plan.schedule.stash == StashMode::Kept &&
                      plan.slices.empty() && plan.sized_batches.empty() &&
-                     scenario.recompute == Recompute::None;
+                     training->recompute == Recompute::None;
   if (!plain) {
     refuse(scenario,
            "knows one stage a device only; expected global training without recompute, "
@@ -60,7 +61,7 @@ double span_of_step(const Question& scenario, const Program& program) {
     begin = std::min(begin, span.start.value());
     end = std::max(end, span.end.value());
   }};
-  run_program(program, scenario.engine, sink);
+  run_program(program, scenario.simulation.engine, sink);
   return end - begin;
 }
 

@@ -56,14 +56,15 @@ void train(const TrainOptions& options) {
     const NeuralNetwork& network = networks[i];
     if (!options.command.quiet) tell("training " + scenario.name + " ...");
     try {
-      const ExecutionOptions asked{.steps = options.steps,
-                                   .batches = batches_of(options, network),
-                                   .descent = descent_of(options, scenario.optimizer.kind),
-                                   .seed = static_cast<std::uint64_t>(options.seed),
-                                   .dump_step = options.dump.empty() ? -1 : options.dump_step,
-                                   .graph = options.graph,
-                                   .streams = options.streams,
-                                   .stop = &StopOnInterrupt::asked()};
+      const ExecutionOptions asked{
+          .steps = options.steps,
+          .batches = batches_of(options, network),
+          .descent = descent_of(options, scenario.training().optimizer.kind),
+          .seed = static_cast<std::uint64_t>(options.seed),
+          .dump_step = options.dump.empty() ? -1 : options.dump_step,
+          .graph = options.graph,
+          .streams = options.streams,
+          .stop = &StopOnInterrupt::asked()};
       const Execution execution = execute(plans[i], network, asked);
       curves.push_back(training_curve(plans[i], execution, asked));
       if (!options.dump.empty()) write_file(options.dump, npz(execution.outcome.dump));

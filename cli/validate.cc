@@ -63,13 +63,14 @@ void validate_run(const ValidateOptions& options) {
   std::exception_ptr failed;
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     if (!training.command.quiet) tell("running " + scenarios[i].name + " ...");
-    const ExecutionOptions execution{.steps = options.fill + training.steps,
-                                     .batches = batches_of(training, networks[i]),
-                                     .descent = descent_of(training, scenarios[i].optimizer.kind),
-                                     .seed = static_cast<std::uint64_t>(training.seed),
-                                     .graph = training.graph,
-                                     .streams = training.streams,
-                                     .stop = &StopOnInterrupt::asked()};
+    const ExecutionOptions execution{
+        .steps = options.fill + training.steps,
+        .batches = batches_of(training, networks[i]),
+        .descent = descent_of(training, scenarios[i].training().optimizer.kind),
+        .seed = static_cast<std::uint64_t>(training.seed),
+        .graph = training.graph,
+        .streams = training.streams,
+        .stop = &StopOnInterrupt::asked()};
     try {
       Validation validation = validate(
           predictions.results[i], networks[i],

@@ -92,8 +92,8 @@ JsonValue document_of(std::string_view text, const Options& options, Runs runs) 
 }
 
 void run_natively(Question& question) {
-  question.engine = engine_of_many(question.engine);
-  if (question.engine == EngineKind::Native) return;
+  question.simulation.engine = engine_of_many(question.simulation.engine);
+  if (question.simulation.engine == EngineKind::Native) return;
   Diagnostics diagnostics;
   diagnostics.add(question.file, 0, "/simulate/engine", kNoSimGrid);
   diagnostics.throw_if_any();

@@ -13,8 +13,9 @@ namespace interlock {
 void tell_notes(const std::vector<Question>& scenarios) {
   std::set<std::string> told;
   for (const Question& scenario : scenarios) {
-    for (const std::string& note : scenario.graph.notes) {
-      if (told.insert(note).second) tell("note: " + scenario.graph.name + ": " + note);
+    if (scenario.trace()) continue;
+    for (const std::string& note : scenario.training().graph.notes) {
+      if (told.insert(note).second) tell("note: " + scenario.training().graph.name + ": " + note);
     }
   }
 }

@@ -125,18 +125,21 @@ JsonValue dials_json(const JsonValue& opened, bool one_node) {
 
 /// Numbers of the scenario, those included that it does not write.
 JsonValue counts_json(const Question& question) {
-  JsonValue counts =
-      json_object({{"training.micro_batches", json_number(question.micro_batches)},
-                   {"cluster.devices", json_number(static_cast<double>(question.mesh.devices()))},
-                   {"parallel.pipeline", json_number(question.ranks)}});
-  if (question.graph.samples_per_micro_batch) {
+  const TraceWorkload* const trace = question.trace();
+  const int micro_batches =
+      trace != nullptr ? trace->steps.micro_batches : question.training().micro_batches;
+  JsonValue counts = json_object({{"training.micro_batches", json_number(micro_batches)},
+                                  {"cluster.devices", json_number(question.layout.mesh.devices())},
+                                  {"parallel.pipeline", json_number(question.layout.ranks())}});
+  if (trace != nullptr) return counts;
+  const Training& training = question.training();
+  if (const std::optional<double>& samples = training.graph.samples_per_micro_batch) {
     counts.members.push_back(
-        {"training.global_batch_size",
-         json_number(*question.graph.samples_per_micro_batch * question.micro_batches)});
+        {"training.global_batch_size", json_number(*samples * training.micro_batches)});
   }
-  if (question.strategy.kind == StrategyKind::Interlocking) {
-    counts.members.push_back({"training.strategy.n_wise", json_number(question.strategy.n_wise)});
-    counts.members.push_back({"stages", json_number(question.stages)});
+  if (training.strategy.kind == StrategyKind::Interlocking) {
+    counts.members.push_back({"training.strategy.n_wise", json_number(training.strategy.n_wise)});
+    counts.members.push_back({"stages", json_number(question.layout.stages)});
   }
   return counts;
 }
@@ -159,7 +162,8 @@ JsonValue simulated(const JsonValue& document) {
   const Question& question = questions.front();
   const ScenarioResult result = run_scenario(question, true);
   const ScenarioMarkup markup = scenario_markup(result, {.spans = 200'000, .id = "live-"});
-  std::vector<std::string> notes = question.graph.notes;
+  std::vector<std::string> notes;
+  if (!question.trace()) notes = question.training().graph.notes;
   if (questions.size() > 1) {
     notes.push_back("This scenario has a sweep of " + std::to_string(questions.size()) +
                     "; shown is its first: " + question.name + ".");

@@ -165,7 +165,7 @@ std::vector<std::string> unexplained(const Answers& answers) {
                   format_number(static_cast<double>(result.measurement.metrics.tasks)) +
                   " tasks, or replays old inputs. Fewer training.steps make it shorter.");
   }
-  if (scenario.workload) {
+  if (scenario.trace()) {
     lines.emplace_back("A workload was written down as it ran: only the machine can change.");
   }
   if (scenario.run || scenario.swarm) {

@@ -11,42 +11,45 @@ namespace {
 void check_deepspeed(ExportedPlan& e) {
   const Question& q = e.question();
   e.refuse_token_ways();
-  e.refuse_if(q.ranks > 1, "/parallel/pipeline", "has pipelines in Python only; expected 1");
+  const Layout& layout = q.layout;
+  e.refuse_if(layout.ranks() > 1, "/parallel/pipeline", "has pipelines in Python only; expected 1");
   const bool ring =
-      e.degree(Dimension::Context) > 1 && q.sharding.context_layout == ContextLayout::Ring;
+      e.degree(Dimension::Context) > 1 && layout.sharding.context_layout == ContextLayout::Ring;
   e.refuse_if(ring, "/parallel/context_layout", "turns sequences into heads; expected all_to_all");
-  e.refuse_if(q.sharding.sequence_parallel, "/parallel/sequence_parallel",
+  e.refuse_if(layout.sharding.sequence_parallel, "/parallel/sequence_parallel",
               "divides tensors alone; expected false");
-  e.refuse_if(q.mesh.expert > 1, "/parallel/expert", "is told of experts in Python; expected 1");
-  e.refuse_if(q.mesh.order != Mesh().order, "/parallel/order", "has one order of ranks");
-  e.refuse_if(q.mesh.shard != q.mesh.replicas() && q.data_parallel.zero_stage > 0,
+  e.refuse_if(layout.mesh.expert > 1, "/parallel/expert",
+              "is told of experts in Python; expected 1");
+  e.refuse_if(layout.mesh.order != Mesh().order, "/parallel/order", "has one order of ranks");
+  e.refuse_if(layout.mesh.shard != layout.mesh.replicas() && layout.data_parallel.zero_stage > 0,
               "/parallel/shard", "shares states among all replicas");
-  e.refuse_if(q.data_parallel.zero_stage >= 2 &&
-                  q.data_parallel.gradient_reduction == GradientReduction::Step,
+  e.refuse_if(layout.data_parallel.zero_stage >= 2 &&
+                  layout.data_parallel.gradient_reduction == GradientReduction::Step,
               "/parallel/gradient_reduction",
               "reduces after every micro-batch under ZeRO 2 and 3; expected micro_batch");
-  e.refuse_if(q.data_parallel.zero_stage < 2 &&
-                  q.data_parallel.gradient_reduction == GradientReduction::MicroBatch,
+  e.refuse_if(layout.data_parallel.zero_stage < 2 &&
+                  layout.data_parallel.gradient_reduction == GradientReduction::MicroBatch,
               "/parallel/gradient_reduction", "reduces once a step below ZeRO 2; expected step");
-  e.refuse_if(q.precision == Precision::Fp8, "/training/precision",
+  const Training& training = q.training();
+  e.refuse_if(training.precision == Precision::Fp8, "/training/precision",
               "is told of 8 bits in Python; expected bf16, fp16 or fp32");
-  e.refuse_if(q.offload.activations > 0, "/training/offload/activations",
+  e.refuse_if(training.offload.activations > 0, "/training/offload/activations",
               "offloads the checkpoints of layers, not a share of the stash");
-  e.refuse_if(q.optimizer == Optimizer::Sgd, "/training/optimizer",
+  e.refuse_if(training.optimizer == Optimizer::Sgd, "/training/optimizer",
               "has momentum in its SGD; expected sgd-momentum, adam or adamw");
-  if (q.recompute != Recompute::None || e.recomputed_layers()) {
+  if (training.recompute != Recompute::None || e.recomputed_layers()) {
     e.leave_out("/training/recompute",
                 "the model's code switches it on, e.g. "
                 "gradient_checkpointing_enable()");
   }
   const DataParallel plain;
-  if (q.data_parallel.zero_stage == 0 && q.data_parallel.bucket != plain.bucket) {
+  if (layout.data_parallel.zero_stage == 0 && layout.data_parallel.bucket != plain.bucket) {
     e.leave_out("/parallel/bucket", "without ZeRO it is PyTorch's");
   }
-  if (q.data_parallel.prefetch != plain.prefetch) {
+  if (layout.data_parallel.prefetch != plain.prefetch) {
     e.leave_out("/parallel/prefetch", "DeepSpeed decides it");
   }
-  if (q.data_parallel.overlap_weights) {
+  if (layout.data_parallel.overlap_weights) {
     e.leave_out("/parallel/overlap_weights", "DeepSpeed decides it");
   }
   e.leave_out("/model", "DeepSpeed is given it in Python; import it again with --model");
@@ -63,23 +66,24 @@ ExportedFile deepspeed_export(const Plan& plan) {
   nlohmann::ordered_json file = {{"train_batch_size", e.global_batch_size()},
                                  {"train_micro_batch_size_per_gpu", e.micro_batch_size()},
                                  {"gradient_accumulation_steps", plan.micro_batches}};
-  const bool adam = q.optimizer == Optimizer::Adam;
+  const Training& training = q.training();
+  const bool adam = training.optimizer == Optimizer::Adam;
   file["optimizer"] = {{"type", adam ? "AdamW" : "SGD"}};
-  if (q.precision == Precision::Bf16) file["bf16"] = {{"enabled", true}};
-  if (q.precision == Precision::Fp16) file["fp16"] = {{"enabled", true}};
+  if (training.precision == Precision::Bf16) file["bf16"] = {{"enabled", true}};
+  if (training.precision == Precision::Fp16) file["fp16"] = {{"enabled", true}};
   if (e.degree(Dimension::Tensor) > 1) {
     file["tensor_parallel"] = {{"autotp_size", e.degree(Dimension::Tensor)}};
   }
   if (e.degree(Dimension::Context) > 1) {
     file["sequence_parallel_size"] = e.degree(Dimension::Context);
   }
-  const DataParallel& d = q.data_parallel;
+  const DataParallel& d = q.layout.data_parallel;
   nlohmann::ordered_json zero = {{"stage", d.zero_stage}, {"overlap_comm", d.overlap_gradients}};
   if (d.zero_stage > 0) {
     zero["reduce_bucket_size"] = static_cast<long long>(d.bucket.value() / 2);
   }
-  if (q.offload.optimizer > 0) {
-    zero["offload_optimizer"] = {{"device", "cpu"}, {"ratio", q.offload.optimizer}};
+  if (training.offload.optimizer > 0) {
+    zero["offload_optimizer"] = {{"device", "cpu"}, {"ratio", training.offload.optimizer}};
   }
   file["zero_optimization"] = zero;
   return {file.dump(2) + "\n", e.left_out()};

@@ -12,7 +12,7 @@ namespace interlock {
 
 ExportedPlan::ExportedPlan(const Plan& plan, std::string program)
     : plan_(&plan), program_(std::move(program)) {
-  if (question().workload) {
+  if (question().trace()) {
     refuse("/workload", "a recorded run has no plan; expected a model and its training");
     return;
   }
@@ -24,7 +24,7 @@ ExportedPlan::ExportedPlan(const Plan& plan, std::string program)
       leave_out(std::string("/") + key, "says nothing to " + program_);
     }
   }
-  const std::string framework = question().framework.name;
+  const std::string framework = question().training().framework.name;
   if (!framework.empty()) {
     leave_out("/training/framework",
               "is not written; import it again with --framework " + framework);
@@ -40,7 +40,7 @@ void ExportedPlan::leave_out(const std::string& path, const std::string& why) {
 }
 
 void ExportedPlan::read_model() {
-  const JsonValue& model = question().model_text->model;
+  const JsonValue& model = question().training().model_text->model;
   Diagnostics diagnostics;
   const auto found = find_model({&model, "/model"}, diagnostics);
   diagnostics.throw_if_any();
@@ -64,27 +64,28 @@ void ExportedPlan::read_model() {
 
 void ExportedPlan::check_plan() {
   const Question& q = question();
-  refuse_if(q.strategy.kind != StrategyKind::Global, "/training/strategy",
+  refuse_if(q.training().strategy.kind != StrategyKind::Global, "/training/strategy",
             "trains by one loss at the end; expected global");
-  refuse_if(!q.rank_layouts.empty(), "/parallel/stage_layouts", "lays all stages out alike");
+  const Layout& layout = q.layout;
+  refuse_if(!layout.rank_layouts.empty(), "/parallel/stage_layouts", "lays all stages out alike");
   refuse_if(!plan().sized_batches.empty(), "/training/micro_batch_size",
             "has micro-batches of one size");
   refuse_if(!plan().slices.empty(), "/training/schedule/slices", "does not cut sequences");
-  refuse_if(q.sharding.tensor_layout != TensorLayout::OneD, "/parallel/tensor_layout",
+  refuse_if(layout.sharding.tensor_layout != TensorLayout::OneD, "/parallel/tensor_layout",
             "divides tensors in one dimension; expected 1d");
-  refuse_if(q.data_parallel.gradient_density < 1, "/parallel/gradient_density",
+  refuse_if(layout.data_parallel.gradient_density < 1, "/parallel/gradient_density",
             "exchanges all gradients; expected 1");
-  refuse_if(q.data_parallel.outer.any(), "/parallel/outer",
+  refuse_if(layout.data_parallel.outer.any(), "/parallel/outer",
             "reduces gradients in every step; expected none");
-  const Optimizer optimizer = q.optimizer.kind;
+  const Optimizer optimizer = q.training().optimizer.kind;
   const bool usual = optimizer == Optimizer::Sgd || optimizer == Optimizer::SgdMomentum ||
                      optimizer == Optimizer::Adam;
   OptimizerRule rule = optimizer;
-  refuse_if(q.optimizer.weights.has_value(), "/training/weights",
+  refuse_if(q.training().optimizer.weights.has_value(), "/training/weights",
             "stores weights in the training's format; expected training");
-  rule.weights = q.optimizer.weights;
-  rule.weight_copies = q.optimizer.weight_copies;
-  refuse_if(!usual || q.optimizer != rule, "/training/optimizer",
+  rule.weights = q.training().optimizer.weights;
+  rule.weight_copies = q.training().optimizer.weight_copies;
+  refuse_if(!usual || q.training().optimizer != rule, "/training/optimizer",
             "is told of it in its own words; expected adam, adamw, sgd-momentum or sgd");
   const JsonValue* training = q.document->find("training");
   for (const char* key : {"lora", "frozen_modules"}) {
@@ -92,10 +93,10 @@ void ExportedPlan::check_plan() {
               "is told in Python what is not trained");
   }
   refuse_if(plan().copies > 1, "/training/schedule", "keeps one copy of the model");
-  refuse_if(q.precision == Precision::Tf32, "/training/precision",
+  refuse_if(q.training().precision == Precision::Tf32, "/training/precision",
             "is told tf32 by PyTorch; expected bf16, fp16, fp32 or fp8");
   for (std::size_t s = 0; s < plan().rank_of_stage.size(); ++s) {
-    if (plan().rank_of_stage[s] != static_cast<int>(s) % q.ranks) {
+    if (plan().rank_of_stage[s] != static_cast<int>(s) % layout.ranks()) {
       refuse("/parallel/placement", "lays stages in loops");
       break;
     }
@@ -105,7 +106,7 @@ void ExportedPlan::check_plan() {
 
 /// Checks the load of experts and the formats of tokens, which no program is told.
 void ExportedPlan::check_tokens() {
-  const Sharding& s = question().sharding;
+  const Sharding& s = question().layout.sharding;
   if (s.expert_imbalance > 1 || s.expert_loads > 0) {
     leave_out(s.expert_loads > 0 ? "/parallel/expert_load" : "/parallel/expert_imbalance",
               "the router decides it");
@@ -122,7 +123,7 @@ void ExportedPlan::check_tokens() {
 }
 
 void ExportedPlan::refuse_token_ways() {
-  const Sharding& s = question().sharding;
+  const Sharding& s = question().layout.sharding;
   refuse_if(s.expert_dispatch != ExpertDispatch::AllToAll, "/parallel/expert_dispatch",
             "is told of it in Python; expected all_to_all");
   refuse_if(s.expert_overlap != ExpertOverlap::None, "/parallel/expert_overlap",
@@ -145,7 +146,8 @@ void ExportedPlan::check_schedule() {
 }
 
 int ExportedPlan::micro_batch_size() const {
-  return static_cast<int>(std::lround(question().graph.samples_per_micro_batch.value_or(1)));
+  return static_cast<int>(
+      std::lround(question().training().graph.samples_per_micro_batch.value_or(1)));
 }
 
 int ExportedPlan::global_batch_size() const {

@@ -37,7 +37,7 @@ class ExportedPlan {
   /// Returns its name in the zoo; empty if it has none, or changed keys but for the sequence
   /// length.
   const std::string& zoo_name() const { return zoo_name_; }
-  int degree(Dimension dimension) const { return question().mesh.degree(dimension); }
+  int degree(Dimension dimension) const { return question().layout.mesh.degree(dimension); }
   int micro_batch_size() const;
   int global_batch_size() const;
   /// Returns training.`key` of the scenario as a text; empty if it has none.

@@ -166,7 +166,7 @@ std::string expert_layers(const Transformer& m) {
 
 /// Writes how tokens reach their experts, and what runs meanwhile.
 void add_token_ways(ExportedPlan& e, MegatronLines& a) {
-  const Sharding& s = e.question().sharding;
+  const Sharding& s = e.question().layout.sharding;
   if (s.expert_dispatch == ExpertDispatch::DeepEp) {
     a.add("moe-token-dispatcher-type", "flex");
     a.add("moe-enable-deepep");
@@ -225,11 +225,11 @@ void add_pipeline(ExportedPlan& e, MegatronLines& a) {
   e.refuse_if(!one && schedule != "interleaved", "/training/schedule",
               "runs 1f1b and interleaved, not " + schedule);
   const int stages = e.plan().partition.stages();
-  e.refuse_if(one && stages > q.ranks, "/training/schedule",
+  e.refuse_if(one && stages > q.layout.ranks(), "/training/schedule",
               "interleaves where a rank has several stages; expected interleaved");
-  a.add("pipeline-model-parallel-size", q.ranks);
+  a.add("pipeline-model-parallel-size", q.layout.ranks());
   const int round = e.plan().schedule.round;
-  if (round > 0 && round != q.ranks) {
+  if (round > 0 && round != q.layout.ranks()) {
     a.add("microbatch-group-size-per-virtual-pipeline-stage", round);
   }
   if (stages > 1) {
@@ -242,31 +242,32 @@ void add_mesh(ExportedPlan& e, MegatronLines& a) {
   using enum Dimension;
   const Question& q = e.question();
   a.add("tensor-model-parallel-size", e.degree(Tensor));
-  if (q.sharding.sequence_parallel) a.add("sequence-parallel");
+  const Layout& layout = q.layout;
+  if (layout.sharding.sequence_parallel) a.add("sequence-parallel");
   add_pipeline(e, a);
   a.end_line();
   if (e.degree(Context) > 1) {
     a.add("context-parallel-size", e.degree(Context));
-    const bool turned = q.sharding.context_layout == ContextLayout::AllToAll;
+    const bool turned = layout.sharding.context_layout == ContextLayout::AllToAll;
     a.add("cp-comm-type", turned ? "a2a" : "p2p");
   }
-  if (q.mesh.expert > 1) a.add("expert-model-parallel-size", q.mesh.expert);
-  if (q.mesh.expert > 1 || q.sharding.expert_tensor) {
-    a.add("expert-tensor-parallel-size", q.mesh.tensor_of_experts());
+  if (layout.mesh.expert > 1) a.add("expert-model-parallel-size", layout.mesh.expert);
+  if (layout.mesh.expert > 1 || layout.sharding.expert_tensor) {
+    a.add("expert-tensor-parallel-size", layout.mesh.tensor_of_experts());
   }
   const std::array usual = Mesh().order;
   const std::array last = {Tensor, Context, Pipeline, Data};
-  if (q.mesh.order == last && q.mesh.order != usual) {
+  if (layout.mesh.order == last && layout.mesh.order != usual) {
     a.add("use-tp-pp-dp-mapping");
   } else {
-    e.refuse_if(q.mesh.order != usual, "/parallel/order",
+    e.refuse_if(layout.mesh.order != usual, "/parallel/order",
                 "lays tensor and context ranks innermost, then data and pipeline or the reverse");
   }
   a.end_line();
 }
 
 void add_replicas(ExportedPlan& e, MegatronLines& a) {
-  const DataParallel& d = e.question().data_parallel;
+  const DataParallel& d = e.question().layout.data_parallel;
   const bool fully = d.zero_stage >= 2,
              soon = d.gradient_reduction == GradientReduction::MicroBatch;
   e.refuse_if(soon && !fully, "/parallel/gradient_reduction",
@@ -279,11 +280,11 @@ void add_replicas(ExportedPlan& e, MegatronLines& a) {
     a.add("data-parallel-sharding-strategy",
           d.zero_stage == 3 ? "optim_grads_params" : "optim_grads");
   }
-  const int groups = e.question().mesh.replicas() / e.question().mesh.shard;
+  const int groups = e.question().layout.mesh.replicas() / e.question().layout.mesh.shard;
   if (d.zero_stage > 0 && groups > 1) a.add("num-distributed-optimizer-instances", groups);
   if (d.overlap_gradients) a.add("overlap-grad-reduce");
   if (d.overlap_weights) a.add("overlap-param-gather");
-  const bool fp32 = e.question().precision != Precision::Fp16;
+  const bool fp32 = e.question().training().precision != Precision::Fp16;
   const double gradients = d.bucket.value() / (fp32 ? 4 : 2);
   e.refuse_if(gradients != std::floor(gradients) || gradients > 2e9, "/parallel/bucket",
               "counts buckets in whole gradients, up to two thousand million");
@@ -294,49 +295,51 @@ void add_replicas(ExportedPlan& e, MegatronLines& a) {
 
 /// `layers`: of each stage that are computed again, if not all are.
 void add_recompute(const Question& q, const std::optional<int>& layers, MegatronLines& a) {
-  if (q.recompute == Recompute::Selective || q.recompute == Recompute::Parts) {
+  const Training& training = q.training();
+  if (training.recompute == Recompute::Selective || training.recompute == Recompute::Parts) {
     a.add("recompute-granularity", "selective");
   }
-  if (q.recompute == Recompute::Parts) {
+  if (training.recompute == Recompute::Parts) {
     std::string names;
     for (int part = 0; part < kLayerParts; ++part) {
-      if (!q.recompute_parts.has(static_cast<LayerPart>(part))) continue;
+      if (!training.recompute_parts.has(static_cast<LayerPart>(part))) continue;
       names += (names.empty() ? "" : " ") + layer_part_names()[static_cast<std::size_t>(part)];
     }
     a.add("recompute-modules", names);
   }
-  if (!layers && q.recompute != Recompute::Full) return;
+  if (!layers && training.recompute != Recompute::Full) return;
   a.add("recompute-granularity", "full");
   a.add("recompute-method", layers ? "block" : "uniform");
-  a.add("recompute-num-layers", layers.value_or(q.stage_recompute.group));
+  a.add("recompute-num-layers", layers.value_or(training.stage_recompute.group));
 }
 
 void add_training(ExportedPlan& e, MegatronLines& a) {
   const Question& q = e.question();
   a.add("micro-batch-size", e.micro_batch_size());
   a.add("global-batch-size", e.global_batch_size());
-  if (q.precision == Precision::Fp16) a.add("fp16");
-  if (q.precision == Precision::Bf16 || q.precision == Precision::Fp8) a.add("bf16");
-  if (q.precision == Precision::Fp8) a.add("fp8-format", "hybrid");
-  const bool adam = q.optimizer == Optimizer::Adam;
+  const Training& training = q.training();
+  if (training.precision == Precision::Fp16) a.add("fp16");
+  if (training.precision == Precision::Bf16 || training.precision == Precision::Fp8) a.add("bf16");
+  if (training.precision == Precision::Fp8) a.add("fp8-format", "hybrid");
+  const bool adam = training.optimizer == Optimizer::Adam;
   a.add("optimizer", adam ? "adam" : "sgd");
-  if (q.optimizer == Optimizer::Sgd) a.add("sgd-momentum", "0");
+  if (training.optimizer == Optimizer::Sgd) a.add("sgd-momentum", "0");
   a.end_line();
   const auto layers = e.recomputed_layers();
-  e.refuse_if(q.recompute == Recompute::Alternate, "/training/recompute",
+  e.refuse_if(training.recompute == Recompute::Alternate, "/training/recompute",
               "has no choice of every second product; expected none, selective or full");
   e.refuse_if(layers && e.plan().partition.stages() > 1, "/training/recompute",
               "counts layers that are computed again in each stage; expected none, selective or "
               "full");
-  e.refuse_if((layers || q.stage_recompute.any()) && !q.recompute_parts.empty(),
+  e.refuse_if((layers || training.stage_recompute.any()) && !training.recompute_parts.empty(),
               "/training/recompute",
               "computes whole layers again, or parts of all; expected one of both");
-  add_recompute(q, layers ? layers : q.stage_recompute.layers, a);
-  e.refuse_if(q.offload.activations > 0, "/training/offload/activations",
+  add_recompute(q, layers ? layers : training.stage_recompute.layers, a);
+  e.refuse_if(training.offload.activations > 0, "/training/offload/activations",
               "offloads whole layers, not a share of each");
-  if (q.offload.optimizer > 0) {
+  if (training.offload.optimizer > 0) {
     a.add("optimizer-cpu-offload");
-    a.add("optimizer-offload-fraction", number_text(q.offload.optimizer));
+    a.add("optimizer-offload-fraction", number_text(training.offload.optimizer));
   }
   a.end_line();
 }
@@ -371,7 +374,7 @@ ExportedFile megatron_export(const Plan& plan) {
   add_replicas(e, a);
   add_training(e, a);
   e.throw_if_refused();
-  const int devices = plan.question.mesh.devices();
+  const int devices = plan.question.layout.mesh.devices();
   const int each = std::min(plan.question.cluster.machines.front().devices_per_node, devices);
   const bool bert = e.shape().stream.bidirectional;
   std::string text = "#!/bin/bash\n# Made by interlock export of " + plan.question.name +

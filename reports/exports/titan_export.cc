@@ -13,7 +13,9 @@ std::string titan_model_section(ExportedPlan& e) {
   for (const TitanModel& known : kTitanModels) {
     if (e.zoo_name() != known.ours) continue;
     return std::string("[model]\nname = \"") + known.name + "\"\nflavor = \"" + known.flavor +
-           "\"\n" + (e.question().precision == Precision::Fp8 ? "converters = [\"float8\"]\n" : "");
+           "\"\n" +
+           (e.question().training().precision == Precision::Fp8 ? "converters = [\"float8\"]\n"
+                                                                : "");
   }
   std::string names;
   for (const TitanModel& known : kTitanModels) {
@@ -27,12 +29,12 @@ std::string titan_model_section(ExportedPlan& e) {
 /// Weights that stay gathered between forward and backward are ZeRO 2.
 std::string titan_sharding(ExportedPlan& e) {
   const Question& q = e.question();
-  const int context = e.degree(Dimension::Context), stage = q.data_parallel.zero_stage;
+  const int context = e.degree(Dimension::Context), stage = q.layout.data_parallel.zero_stage;
   e.refuse_if(stage == 1 || (stage == 0 && context > 1), "/parallel/zero_stage",
               "shards gradients and weights; expected 2 or 3, or 0 without context");
-  e.refuse_if(stage > 0 && q.mesh.shard % context != 0, "/parallel/shard",
+  e.refuse_if(stage > 0 && q.layout.mesh.shard % context != 0, "/parallel/shard",
               "shards over all context ranks");
-  const int shard = stage == 0 ? 1 : q.mesh.shard / context;
+  const int shard = stage == 0 ? 1 : q.layout.mesh.shard / context;
   return "data_parallel_replicate_degree = " +
          std::to_string(e.degree(Dimension::Data) / std::max(shard, 1)) +
          "\ndata_parallel_shard_degree = " + std::to_string(shard) +
@@ -40,7 +42,7 @@ std::string titan_sharding(ExportedPlan& e) {
 }
 
 std::string titan_pipeline(ExportedPlan& e) {
-  const int ranks = e.question().ranks, stages = e.plan().partition.stages();
+  const int ranks = e.question().layout.ranks(), stages = e.plan().partition.stages();
   if (ranks == 1) {
     const std::string kind = e.plan().schedule.kind->name;
     e.refuse_if(kind != "1f1b" && kind != "naive", "/training/schedule",
@@ -77,12 +79,13 @@ std::string titan_pipeline(ExportedPlan& e) {
 }
 
 std::string titan_recompute(ExportedPlan& e) {
-  const Recompute recompute = e.question().recompute;
+  const Training& training = e.question().training();
+  const Recompute recompute = training.recompute;
   e.refuse_if(
-      e.recomputed_layers() || e.question().stage_recompute.any() || recompute == Recompute::Parts,
+      e.recomputed_layers() || training.stage_recompute.any() || recompute == Recompute::Parts,
       "/training/recompute",
       "spreads layers that are computed again; expected none, alternate or full");
-  const std::vector<Module>& modules = e.question().graph.modules;
+  const std::vector<Module>& modules = training.graph.modules;
   const bool again = std::any_of(modules.begin(), modules.end(),
                                  [](const Module& module) { return !module.recompute.empty(); });
   e.refuse_if(recompute == Recompute::Selective && again, "/training/recompute",
@@ -97,16 +100,20 @@ std::string titan_recompute(ExportedPlan& e) {
 void check_titan(ExportedPlan& e) {
   const Question& q = e.question();
   e.refuse_token_ways();
-  e.refuse_if(e.degree(Dimension::Tensor) > 1 && !q.sharding.sequence_parallel,
+  const Layout& layout = q.layout;
+  e.refuse_if(e.degree(Dimension::Tensor) > 1 && !layout.sharding.sequence_parallel,
               "/parallel/sequence_parallel", "divides sequences with tensors; expected true");
-  e.refuse_if(q.sharding.context_layout == ContextLayout::AllToAll, "/parallel/context_layout",
+  e.refuse_if(layout.sharding.context_layout == ContextLayout::AllToAll, "/parallel/context_layout",
               "sends keys and values round; expected ring");
-  e.refuse_if(q.mesh.order != Mesh().order, "/parallel/order", "has one order of ranks");
-  e.refuse_if(q.optimizer != Optimizer::Adam, "/training/optimizer", "has adam and adamw");
-  e.refuse_if(q.precision == Precision::Fp16, "/training/precision", "trains in bf16, fp32 or fp8");
-  e.refuse_if(q.offload.any(), "/training/offload", "offloads all or nothing; expected none");
+  e.refuse_if(layout.mesh.order != Mesh().order, "/parallel/order", "has one order of ranks");
+  const Training& training = q.training();
+  e.refuse_if(training.optimizer != Optimizer::Adam, "/training/optimizer", "has adam and adamw");
+  e.refuse_if(training.precision == Precision::Fp16, "/training/precision",
+              "trains in bf16, fp32 or fp8");
+  e.refuse_if(training.offload.any(), "/training/offload",
+              "offloads all or nothing; expected none");
   const DataParallel plain;
-  const DataParallel& d = q.data_parallel;
+  const DataParallel& d = layout.data_parallel;
   e.refuse_if(!d.overlap_gradients, "/parallel/overlap_gradients", "exchanges beside backwards");
   if (d.bucket != plain.bucket) e.leave_out("/parallel/bucket", "torchtitan decides it");
   if (d.gradient_reduction != plain.gradient_reduction) {
@@ -122,7 +129,8 @@ ExportedFile titan_export(const Plan& plan) {
   ExportedPlan e(plan, "torchtitan");
   e.throw_if_refused();
   check_titan(e);
-  const bool pipeline = e.question().ranks > 1;
+  const Layout& layout = e.question().layout;
+  const bool pipeline = layout.ranks() > 1;
   const int local = e.global_batch_size() / e.degree(Dimension::Data);
   std::string text = "# Made by interlock export of " + plan.question.name +
                      ". Data, learning rate and checkpoints are yours to add.\n";
@@ -131,17 +139,19 @@ ExportedFile titan_export(const Plan& plan) {
           std::to_string(pipeline ? local : e.micro_batch_size()) +
           "\nglobal_batch_size = " + std::to_string(e.global_batch_size()) +
           "\nseq_len = " + std::to_string(e.shape().stream.sequence_length) + "\n";
-  if (e.question().precision == Precision::Fp32) text += "mixed_precision_param = \"float32\"\n";
+  if (e.question().training().precision == Precision::Fp32) {
+    text += "mixed_precision_param = \"float32\"\n";
+  }
   text += "\n[parallelism]\n" + titan_sharding(e);
   text += "tensor_parallel_degree = " + std::to_string(e.degree(Dimension::Tensor)) +
           "\ncontext_parallel_degree = " + std::to_string(e.degree(Dimension::Context)) + "\n";
   if (e.degree(Dimension::Context) > 1) {
     text += "context_parallel_rotate_method = \"alltoall\"\n";
   }
-  if (e.question().mesh.expert > 1) {
-    text += "expert_parallel_degree = " + std::to_string(e.question().mesh.expert) +
-            "\nexpert_tensor_parallel_degree = " +
-            std::to_string(e.question().mesh.tensor_of_experts()) + "\n";
+  if (layout.mesh.expert > 1) {
+    text += "expert_parallel_degree = " + std::to_string(layout.mesh.expert) +
+            "\nexpert_tensor_parallel_degree = " + std::to_string(layout.mesh.tensor_of_experts()) +
+            "\n";
   }
   text += titan_pipeline(e) + "\n" + titan_recompute(e);
   e.throw_if_refused();

@@ -174,13 +174,14 @@ std::string subtitle(const ScenarioResult& result) {
   const Plan& plan = result.plan;
   const Question& scenario = plan.question;
   const Metrics& metrics = result.measurement.metrics;
-  std::string line = scenario.model_name + " on " + device_words(result);
-  if (scenario.workload) {
-    return line + ", execution traces of " + plural(scenario.workload->steps.steps, "step") + ", " +
+  std::string line = workload_name(scenario) + " on " + device_words(result);
+  if (const TraceWorkload* const trace = scenario.trace()) {
+    return line + ", execution traces of " + plural(trace->steps.steps, "step") + ", " +
            metrics.engine + " engine";
   }
-  line += ", " + plural(plan.partition.stages(), "stage") + ", " + name_of(scenario.strategy) +
-          (scenario.strategy.kind == StrategyKind::Inference ? ", " : " training, ") +
+  const Strategy& strategy = scenario.training().strategy;
+  line += ", " + plural(plan.partition.stages(), "stage") + ", " + name_of(strategy) +
+          (strategy.kind == StrategyKind::Inference ? ", " : " training, ") +
           plan.schedule.kind->name + " schedule, " +
           plural(plan.micro_batches, "micro-batch", "es");
   if (!plan.slices.empty()) {
@@ -219,7 +220,9 @@ std::vector<std::string> warnings(const ScenarioResult& result) {
   if (!peak.empty()) {
     lines.push_back("At the peak: " + peak + R"(. Write an "efficiency" into the device.)");
   }
-  if (result.plan.question.workload) add_notes(result.plan.question.workload->notes, lines);
+  if (const TraceWorkload* const trace = result.plan.question.trace()) {
+    add_notes(trace->notes, lines);
+  }
   return lines;
 }
 
@@ -434,8 +437,9 @@ void add_run_columns(const std::vector<ScenarioResult>& results, Grid& grid) {
 void add_swarm_columns(const std::vector<ScenarioResult>& results, Grid& grid) {
   bool any = false, samples = true;
   for (const ScenarioResult& result : results) {
+    const Question& question = result.plan.question;
     any = any || result.swarm;
-    samples = samples && result.plan.question.graph.samples_per_micro_batch;
+    samples = samples && !question.trace() && question.training().graph.samples_per_micro_batch;
   }
   if (!any) return;
   grid.columns.push_back({"Swarm", samples ? "samples/s" : "micro-batches/s"});

@@ -51,7 +51,7 @@ Headline changes_headline(const SwarmStatistics& statistics) {
 std::vector<Headline> swarm_headlines(const ScenarioResult& result) {
   if (!result.swarm) return {};
   const SwarmResult& swarm = *result.swarm;
-  return {rate_headline(swarm, result.plan.question.graph.samples_per_micro_batch),
+  return {rate_headline(swarm, result.plan.question.training().graph.samples_per_micro_batch),
           peers_headline(swarm), changes_headline(swarm.statistics)};
 }
 

@@ -64,7 +64,7 @@ std::string origin_html(const ScenarioResult& result) {
   return tagged("p", "class=\"note origin\"",
                 "Scenario " + hash + " (start of its SHA-256), engine " +
                     result.measurement.metrics.engine + ", seed " +
-                    std::to_string(result.plan.question.seed) +
+                    std::to_string(result.plan.question.simulation.seed) +
                     ", interlock " INTERLOCK_VERSION ".");
 }
 

@@ -104,11 +104,11 @@ void add_identity(Json& json, const ScenarioResult& result) {
   json["format"] = "interlock-result/1";
   json["program_version"] = INTERLOCK_VERSION;
   json["name"] = clean_utf8(scenario.name);
-  json["model"] = clean_utf8(scenario.model_name);
+  json["model"] = clean_utf8(workload_name(scenario));
   json["cluster"] = clean_utf8(scenario.cluster.name);
-  const bool ours = !scenario.workload;  // a trace does not say
-  json["strategy"] = ours ? Json(name_of(scenario.strategy)) : Json(nullptr);
-  json["schedule"] = ours ? Json(plan.schedule.kind->name) : Json(nullptr);
+  const bool recorded = scenario.trace() != nullptr;  // it does not say
+  json["strategy"] = recorded ? Json(nullptr) : Json(name_of(scenario.training().strategy));
+  json["schedule"] = recorded ? Json(nullptr) : Json(plan.schedule.kind->name);
   json["partition"] = modules_per_stage(plan.partition);
   json["micro_batches"] = plan.micro_batches;
   json["token_slices"] = Json::array();
@@ -122,9 +122,9 @@ void add_identity(Json& json, const ScenarioResult& result) {
 }
 
 Json parallel_json(const Question& scenario) {
-  const Mesh& mesh = scenario.mesh;
-  const Sharding& sharding = scenario.sharding;
-  const DataParallel& policy = scenario.data_parallel;
+  const Mesh& mesh = scenario.layout.mesh;
+  const Sharding& sharding = scenario.layout.sharding;
+  const DataParallel& policy = scenario.layout.data_parallel;
   const auto chosen = [](const char* key, auto value) {
     return contract_names("parallel", key)[static_cast<std::size_t>(value)];
   };
@@ -168,12 +168,12 @@ Json parallel_json(const Question& scenario) {
 void add_layout(Json& json, const ScenarioResult& result) {
   const Question& scenario = result.plan.question;
   json["parallel"] = parallel_json(scenario);
-  json["devices_total"] = scenario.mesh.devices();
+  json["devices_total"] = scenario.layout.mesh.devices();
   json["devices_simulated"] = result.measurement.metrics.devices.size();
   json["folded"] = Json::object();
   for (const Dimension dimension : folded_dimensions(result.plan)) {
     const std::string& name = dimension_names()[static_cast<std::size_t>(dimension)];
-    json["folded"][name] = scenario.mesh.degree(dimension);
+    json["folded"][name] = scenario.layout.mesh.degree(dimension);
   }
 }
 
@@ -204,7 +204,7 @@ Json result_document(const ScenarioResult& result) {
   const std::vector<Coordinates> coordinates = rank_coordinates(result.plan);
   for (const auto& device : metrics.devices) {
     const Coordinates& at = coordinates.at(device.rank);
-    const int number = device_of(result.plan.question.mesh, at);
+    const int number = device_of(result.plan.question.layout.mesh, at);
     json["devices"].push_back(device_json(device, at, number));
     if (const Cluster& cluster = result.plan.question.cluster; is_mixed(cluster)) {
       json["devices"].back()["kind"] = clean_utf8(machine_of(cluster, number).device.name);
@@ -224,8 +224,11 @@ Json result_document(const ScenarioResult& result) {
   json["sweep"] = sweep_json(result.plan.question);
   json["scenario"] = scenario_json(result.plan.question);
   json["run"] = result.run ? run_json(*result.run) : Json(nullptr);
-  const bool samples_known = result.plan.question.graph.samples_per_micro_batch.has_value();
-  json["swarm"] = result.swarm ? swarm_json(*result.swarm, samples_known) : Json(nullptr);
+  json["swarm"] = nullptr;
+  if (result.swarm) {
+    const ModelGraph& graph = result.plan.question.training().graph;
+    json["swarm"] = swarm_json(*result.swarm, graph.samples_per_micro_batch.has_value());
+  }
   return json;
 }
 

@@ -164,8 +164,8 @@ void run_point(const SweepPlan& plan, RowWriter& writer) {
   scenario.swept = std::move(point.swept);
   writer.set("name", clean_utf8(scenario.name));
   writer.set("scenario_hash", sha256(scenario_json(scenario).dump()));
-  writer.set("seed", std::int64_t{scenario.seed});
-  scenario.engine = engine_of_many(scenario.engine);
+  writer.set("seed", std::int64_t{scenario.simulation.seed});
+  scenario.simulation.engine = engine_of_many(scenario.simulation.engine);
   set_result(simulate_plan(make_plan(scenario), Keep::Nothing), writer);
 }
 

@@ -9,17 +9,18 @@ namespace interlock {
 std::string schedule_csv(const ScenarioResult& result, TextMessages messages) {
   const Plan& plan = result.plan;
   const Question& scenario = plan.question;
+  const std::string who = scenario.file + ": " + scenario.name + ": ";
+  if (scenario.trace()) {
+    throw Error(who + "the order of a workload is in its traces; expected a model and a schedule");
+  }
   const ScheduleInputs inputs = {
       .stages = static_cast<int>(plan.rank_of_stage.size()),
       .copies = plan.copies,
       .micro_batches = plan.micro_batches,
       .rank_of_stage = plan.rank_of_stage,
-      .roles = roles_of_copies(make_roles(scenario.strategy, scenario.stages, false), plan.copies),
+      .roles = roles_of_copies(
+          make_roles(scenario.training().strategy, scenario.layout.stages, false), plan.copies),
       .policy = plan.schedule};
-  const std::string who = scenario.file + ": " + scenario.name + ": ";
-  if (scenario.workload) {
-    throw Error(who + "the order of a workload is in its traces; expected a model and a schedule");
-  }
   if (plan.schedule.kind->slices) {
     throw Error(who +
                 "the text form has no token slices; expected a schedule of whole "

@@ -45,8 +45,8 @@ std::string token_words(const Sharding& sharding) {
 
 /// Returns how the devices of each dimension divide what they divide, where there is a choice.
 std::string option_words(const Question& scenario) {
-  const Mesh& mesh = scenario.mesh;
-  const Sharding& sharding = scenario.sharding;
+  const Mesh& mesh = scenario.layout.mesh;
+  const Sharding& sharding = scenario.layout.sharding;
   std::string words;
   if (sharding.tensor > 1 && sharding.tensor_layout != TensorLayout::OneD) {
     const auto layout = static_cast<std::size_t>(sharding.tensor_layout);
@@ -72,8 +72,8 @@ std::string option_words(const Question& scenario) {
     words += ", each expert on " + std::to_string(*mesh.expert_tensor);
   }
   if (sharding.expert > 1) words += token_words(sharding);
-  if (scenario.data_parallel.zero_stage > 0) {
-    words += ", ZeRO " + std::to_string(scenario.data_parallel.zero_stage);
+  if (scenario.layout.data_parallel.zero_stage > 0) {
+    words += ", ZeRO " + std::to_string(scenario.layout.data_parallel.zero_stage);
     if (mesh.shard < mesh.replicas()) words += " in shards of " + std::to_string(mesh.shard);
   }
   return words;
@@ -82,7 +82,7 @@ std::string option_words(const Question& scenario) {
 }  // namespace
 
 std::vector<Coordinates> rank_coordinates(const Plan& plan) {
-  return simulated_ranks(plan.question.mesh, plan.unfolded);
+  return simulated_ranks(plan.question.layout.mesh, plan.unfolded);
 }
 
 std::string device_name(const Plan& plan, int rank) {
@@ -96,7 +96,7 @@ std::vector<Dimension> folded_dimensions(const Plan& plan) {
   std::vector<Dimension> folded;
   std::copy_if(kOutermostFirst.begin(), kOutermostFirst.end(), std::back_inserter(folded),
                [&](Dimension dimension) {
-                 return plan.question.mesh.degree(dimension) > 1 &&
+                 return plan.question.layout.mesh.degree(dimension) > 1 &&
                         !plan.unfolded[static_cast<std::size_t>(dimension)];
                });
   return folded;
@@ -104,12 +104,12 @@ std::vector<Dimension> folded_dimensions(const Plan& plan) {
 
 std::string device_words(const ScenarioResult& result) {
   const Question& scenario = result.plan.question;
-  const int devices = scenario.mesh.devices();
+  const int devices = scenario.layout.mesh.devices();
   std::string words = std::to_string(devices) + (devices == 1 ? " device" : " devices");
   if (!scenario.cluster.name.empty()) words += " of " + scenario.cluster.name;
   std::string folded;
   for (const Dimension dimension : folded_dimensions(result.plan)) {
-    const std::string degree = std::to_string(scenario.mesh.degree(dimension));
+    const std::string degree = std::to_string(scenario.layout.mesh.degree(dimension));
     append(folded, "1 of " + degree + " " + name_of(dimension), ", ");
   }
   if (folded.empty()) return words;
@@ -118,7 +118,7 @@ std::string device_words(const ScenarioResult& result) {
 }
 
 std::string layout_words(const Question& scenario) {
-  const Mesh& mesh = scenario.mesh;
+  const Mesh& mesh = scenario.layout.mesh;
   if (mesh.devices() == mesh.degree(Dimension::Pipeline)) return "";
   std::string order;
   for (const Dimension dimension : mesh.order) append(order, name_of(dimension), ", ");

@@ -21,10 +21,10 @@ struct ToldOutcome {
 };
 
 double work_of(const Plan& plan) {
-  if (plan.question.workload) return 1;
+  if (plan.question.trace()) return 1;
   const auto samples = measure_inputs(plan).samples_per_step;
   return samples ? *samples
-                 : plan.micro_batches * double(plan.question.mesh.degree(Dimension::Data));
+                 : plan.micro_batches * double(plan.question.layout.mesh.degree(Dimension::Data));
 }
 
 ToldOutcome told_of(const Plan& plan, const Metrics& metrics) {
@@ -85,7 +85,7 @@ Answers answer(const JsonValue& document, const Workers& workers, const ChangesT
   Answers answers;
   Baseline& baseline = answers.baseline;
   Question scenario = only_scenario(document);
-  if (workers.threads) scenario.engine = engine_of_many(scenario.engine);
+  if (workers.threads) scenario.simulation.engine = engine_of_many(scenario.simulation.engine);
   baseline.document = *scenario.document;
   baseline.opened = with_files_open(baseline.document);
   baseline.result = run_scenario(scenario, true);

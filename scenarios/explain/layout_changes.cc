@@ -11,7 +11,7 @@ std::string set(const std::string& path, int value) { return path + "=" + std::t
 
 /// Twice of one dimension for half of another.
 void trade(const Baseline& baseline, Dimension more, Dimension less, std::vector<Change>& changes) {
-  const Mesh& mesh = baseline.result.plan.question.mesh;
+  const Mesh& mesh = baseline.result.plan.question.layout.mesh;
   if (mesh.degree(less) % 2 != 0) return;
   Change change{ChangeKind::Plan,
                 "twice the " + dimension_names()[static_cast<std::size_t>(more)] +
@@ -34,8 +34,8 @@ void trade(const Baseline& baseline, Dimension more, Dimension less, std::vector
 
 void states(const Baseline& baseline, std::vector<Change>& changes) {
   const Question& scenario = baseline.result.plan.question;
-  if (scenario.mesh.replicas() == 1) return;
-  const int stage = scenario.data_parallel.zero_stage;
+  if (scenario.layout.mesh.replicas() == 1) return;
+  const int stage = scenario.layout.data_parallel.zero_stage;
   constexpr const char* kDivided[] = {"nothing", "the optimiser's states", "gradients too",
                                       "weights too"};
   for (const int other : {stage + 1, stage - 1}) {
@@ -48,7 +48,7 @@ void states(const Baseline& baseline, std::vector<Change>& changes) {
 
 void overlaps(const Baseline& baseline, std::vector<Change>& changes) {
   const Question& scenario = baseline.result.plan.question;
-  const DataParallel& policy = scenario.data_parallel;
+  const DataParallel& policy = scenario.layout.data_parallel;
   const auto switch_on = [&](const std::string& words, const std::string& path) {
     changes.push_back({ChangeKind::Plan, words, {path + "=true"}});
   };
@@ -57,7 +57,7 @@ void overlaps(const Baseline& baseline, std::vector<Change>& changes) {
                        "one step more beside the exchange of outer steps",
                        {set("parallel.outer.overlap", policy.outer.overlap + 1)}});
   }
-  if (scenario.mesh.replicas() > 1) {
+  if (scenario.layout.mesh.replicas() > 1) {
     if (!policy.overlap_gradients) {
       switch_on("gradients that leave beside the last backward", "parallel.overlap_gradients");
     }
@@ -70,11 +70,11 @@ void overlaps(const Baseline& baseline, std::vector<Change>& changes) {
                          {set("parallel.prefetch", policy.prefetch + 1)}});
     }
   }
-  if (scenario.mesh.degree(Dimension::Tensor) == 1) return;
+  if (scenario.layout.mesh.degree(Dimension::Tensor) == 1) return;
   if (value_at(baseline.document, "parallel.sequence_parallel") == nullptr) {
     switch_on("sequence parallelism between the layers", "parallel.sequence_parallel");
   }
-  if (!scenario.framework.overlaps_sums) {
+  if (!scenario.training().framework.overlaps_sums) {
     switch_on("sums over tensor devices beside weight gradients",
               "training.framework.overlaps_sums");
   }
@@ -84,10 +84,10 @@ void overlaps(const Baseline& baseline, std::vector<Change>& changes) {
 void token_ways(const Baseline& baseline, std::vector<Change>& changes) {
   const Plan& plan = baseline.result.plan;
   const Question& scenario = plan.question;
-  const Sharding& sharding = scenario.sharding;
+  const Sharding& sharding = scenario.layout.sharding;
   if (sharding.expert == 1) return;
   const ScheduleEntry& entry = *plan.schedule.kind;
-  const ScheduleShape shape = {scenario.ranks, scenario.stages, plan.micro_batches,
+  const ScheduleShape shape = {scenario.layout.ranks(), scenario.layout.stages, plan.micro_batches,
                                plan.schedule.update_every};
   const bool pairs = entry.pair_problem != nullptr ? entry.pair_problem(shape).empty()
                                                    : entry.overlaps && plan.schedule.overlap == 0;
@@ -108,13 +108,13 @@ void token_ways(const Baseline& baseline, std::vector<Change>& changes) {
 std::vector<Change> layout_changes(const Baseline& baseline) {
   std::vector<Change> changes;
   const Question& scenario = baseline.result.plan.question;
-  if (scenario.workload || !scenario.rank_layouts.empty()) return changes;
+  if (scenario.trace() || !scenario.layout.rank_layouts.empty()) return changes;
   constexpr Dimension kTraded[] = {Dimension::Pipeline, Dimension::Data, Dimension::Context,
                                    Dimension::Tensor};
   for (const Dimension more : kTraded) {
     for (const Dimension less : kTraded) {
       // Contexts are for those that have them.
-      if (more == Dimension::Context && scenario.mesh.degree(more) == 1) continue;
+      if (more == Dimension::Context && scenario.layout.mesh.degree(more) == 1) continue;
       if (more != less) trade(baseline, more, less, changes);
     }
   }

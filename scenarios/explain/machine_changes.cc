@@ -73,7 +73,7 @@ void faster_arithmetic(const Baseline& baseline, std::vector<Change>& changes) {
   const std::string peaks = "cluster.device.peak.";
   Change change{Change::Kind::Machine, "devices that compute twice as fast", {}};
   std::vector<std::string> names = {
-      precision_names()[static_cast<std::size_t>(scenario.precision)]};
+      precision_names()[static_cast<std::size_t>(precision_of(scenario))]};
   if (names.front() == "fp8") names.emplace_back("bf16");  // attention stays in 16 bits
   // Tiles begin and end in a time that is told at the rate in 16 bits.
   if (names.front() == "fp32" || names.front() == "tf32")
@@ -87,7 +87,7 @@ void faster_arithmetic(const Baseline& baseline, std::vector<Change>& changes) {
 
 /// `speeds` of ranks, with those in `faster` doubled.
 std::string speeds_text(const Question& scenario, const std::vector<bool>& faster) {
-  std::vector<double> speeds(static_cast<std::size_t>(scenario.ranks), 1);
+  std::vector<double> speeds(static_cast<std::size_t>(scenario.layout.ranks()), 1);
   if (scenario.variation && !scenario.variation->speeds.empty()) {
     speeds = scenario.variation->speeds;
   }
@@ -103,8 +103,8 @@ std::string speeds_text(const Question& scenario, const std::vector<bool>& faste
 /// are as busy while others wait for them.
 void faster_devices(const Baseline& baseline, std::vector<Change>& changes) {
   const Question& scenario = baseline.result.plan.question;
-  if (scenario.workload || scenario.ranks > 1024) return;
-  const auto ranks = static_cast<std::size_t>(scenario.ranks);
+  if (scenario.trace() || scenario.layout.ranks() > 1024) return;
+  const auto ranks = static_cast<std::size_t>(scenario.layout.ranks());
   const auto add = [&](const std::string& words, const std::vector<bool>& faster) {
     changes.push_back(
         {Change::Kind::Machine, words, {set("variation.speeds", speeds_text(scenario, faster))}});
@@ -145,7 +145,7 @@ void next_device(const Baseline& baseline, const Measure& measure, const char* o
                  std::vector<Change>& changes) {
   const Question& question = baseline.result.plan.question;
   const Device& own = front_device(question.cluster);
-  const auto precision = static_cast<std::size_t>(question.precision);
+  const auto precision = static_cast<std::size_t>(precision_of(question));
   std::optional<double> best;
   std::string name;
   for (const std::string& candidate : device_names()) {
@@ -166,7 +166,7 @@ void next_device(const Baseline& baseline, const Measure& measure, const char* o
 
 void other_devices(const Baseline& baseline, std::vector<Change>& changes) {
   const Question& scenario = baseline.result.plan.question;
-  const auto precision = static_cast<std::size_t>(scenario.precision);
+  const auto precision = static_cast<std::size_t>(precision_of(scenario));
   const auto rate = [=](const Device& device) {
     return device.peak[precision].value_or(FlopsPerSecond(0)).value();
   };

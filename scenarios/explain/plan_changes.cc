@@ -45,7 +45,7 @@ void micro_batches(const Baseline& baseline, std::vector<Change>& changes) {
 
 /// The number of stages that a loss reaches, one more and one less.
 void n_wise(const Baseline& baseline, std::vector<Change>& changes) {
-  const Strategy& strategy = baseline.result.plan.question.strategy;
+  const Strategy& strategy = baseline.result.plan.question.training().strategy;
   const bool local = strategy.kind == StrategyKind::Local;
   if (!local && strategy.kind != StrategyKind::Interlocking) return;
   const int n = local ? 1 : strategy.n_wise;
@@ -70,7 +70,7 @@ bool is_synchronous(const ScheduleEntry& entry) {
 
 /// Returns true if `entry` is another schedule of the strategy, with an order of its own.
 bool is_other_schedule(const ScheduleEntry& entry, const Plan& plan) {
-  const bool global = plan.question.strategy.kind == StrategyKind::Global;
+  const bool global = plan.question.training().strategy.kind == StrategyKind::Global;
   return entry.order == OrderSource::Function && &entry != plan.schedule.kind &&
          entry.global() == global;
 }
@@ -114,8 +114,9 @@ void queues(const Baseline& baseline, std::vector<Change>& changes) {
         {ChangeKind::Plan, "no barrier after every op", {"training.schedule.execution=futures"}});
   }
   const Question& question = baseline.result.plan.question;
-  const bool again = question.recompute != Recompute::None || !question.recompute_parts.empty() ||
-                     question.stage_recompute.any();
+  const Training& training = question.training();
+  const bool again = training.recompute != Recompute::None || !training.recompute_parts.empty() ||
+                     training.stage_recompute.any();
   if (again && !schedule.recomputes_early && schedule.overlap == 0) {
     changes.push_back({ChangeKind::Plan,
                        "recompute before gradients have come",
@@ -175,7 +176,7 @@ void partitions(const Baseline& baseline, std::vector<Change>& changes) {
 
 /// Adds a layer more, and a layer less, that each rank recomputes.
 void recomputed_layers(const Baseline& baseline, double layers, std::vector<Change>& changes) {
-  const int ranks = baseline.result.plan.question.ranks;
+  const int ranks = baseline.result.plan.question.layout.ranks();
   const std::string path = "training.recompute.full_layers";
   changes.push_back(
       {ChangeKind::Plan, "one layer more a rank recomputed", {set(path, layers + ranks)}});
@@ -203,12 +204,12 @@ void recomputation(const Baseline& baseline, std::vector<Change>& changes) {
 void kept_elsewhere(const Baseline& baseline, std::vector<Change>& changes) {
   const Question& scenario = baseline.result.plan.question;
   if (!has_host(scenario.cluster)) return;
-  if (scenario.offload.optimizer < 1) {
+  if (scenario.training().offload.optimizer < 1) {
     changes.push_back({ChangeKind::Plan,
                        "the optimiser's states in the hosts' memory",
                        {"training.offload.optimizer=1"}});
   }
-  if (scenario.offload.activations < 1) {
+  if (scenario.training().offload.activations < 1) {
     changes.push_back({ChangeKind::Plan,
                        "half of the activations in the hosts' memory",
                        {"training.offload.activations=0.5"}});
@@ -220,7 +221,8 @@ void kernels(const Baseline& baseline, std::vector<Change>& changes) {
   if (!have_rates(scenario.cluster)) return;
   changes.push_back(
       {ChangeKind::Plan, "attention that never stores its scores", {"model.attention=fused"}});
-  const std::string& precision = precision_names()[static_cast<std::size_t>(scenario.precision)];
+  const std::string& precision =
+      precision_names()[static_cast<std::size_t>(scenario.training().precision)];
   const char* next = precision == "fp32"                          ? "tf32"
                      : precision == "tf32"                        ? "bf16"
                      : precision == "bf16" || precision == "fp16" ? "fp8"
@@ -235,7 +237,7 @@ void kernels(const Baseline& baseline, std::vector<Change>& changes) {
 
 std::vector<Change> plan_changes(const Baseline& baseline) {
   std::vector<Change> changes;
-  if (baseline.result.plan.question.workload) return changes;
+  if (baseline.result.plan.question.trace()) return changes;
   for (const auto propose : {micro_batches, n_wise, schedules, queues, partitions, recomputation,
                              kept_elsewhere, kernels}) {
     propose(baseline, changes);

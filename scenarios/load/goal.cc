@@ -99,7 +99,7 @@ TrainingLength read_length(Section& section) {
 
 void check_length(const Question& question, const TrainingLength& length, const JsonNode& node,
                   Diagnostics& diagnostics) {
-  const ModelGraph& graph = question.graph;
+  const ModelGraph& graph = question.training().graph;
   const bool tokens = length.unit == Unit::Tokens;
   if (length.unit == Unit::Steps) return;
   if (!graph.samples_per_micro_batch) {
@@ -123,7 +123,7 @@ Goal read_goal(const JsonNode& node, Diagnostics& diagnostics) {
 
 void check_goal(Question& question, const JsonNode& node, Diagnostics& diagnostics) {
   Goal& goal = *question.goal;
-  for (const std::string& name : names_for(question.strategy)) {
+  for (const std::string& name : names_for(question.training().strategy)) {
     for (const auto& [own, length] : goal.strategies) {
       if (own != name) continue;
       goal.length = length;

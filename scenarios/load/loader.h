@@ -1,4 +1,4 @@
-// The parts of the scenario loader, one for each subject; scenario.cc puts them together.
+// The parts of the scenario loader, one for each subject; question.cc puts them together.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reading has two phases. First every section is read alone, so that a mistake in one hides none
@@ -17,7 +17,7 @@ namespace interlock {
 
 /// Reads "simulate", which every scenario may have; check_quality() checks "quality", which changes
 /// no result.
-void read_simulate(const JsonNode& node, Question& question, Diagnostics& diagnostics);
+SimulationSettings read_simulate(const JsonNode& node, Diagnostics& diagnostics);
 void check_quality(const JsonNode& node, Diagnostics& diagnostics);
 
 /// Returns the scenario of a document with a "workload". REQUIRES: it has one.
@@ -62,23 +62,12 @@ struct TrainingKeys {
   std::optional<JsonNode> schedule;
   SliceKeys slices;
   std::optional<int> global_batch_size;
-  int micro_batch_size = 1;
-  int micro_batches = 1;
-  bool samples_known = false;  // the sizes above say how many samples a micro-batch has
+  int micro_batch_size = 1;    // while it is to be chosen
+  bool samples_known = false;  // the batch says how many samples a micro-batch has
   bool batch_valid = true;
-  bool balances_batch = false;  // micro_batch_size is to be chosen; it is 1 meanwhile
-  Precision precision = Precision::Bf16;
-  OptimizerRule optimizer;
-  Framework framework;
-  Adapters adapters;
-  int frozen_modules = 0;
-  Recompute recompute = Recompute::None;
-  LayerParts recompute_parts;
   std::optional<int> recompute_layers;  // the number of first layers
-  StageRecompute stage_recompute;
-  Offload offload;
   std::optional<JsonNode> offload_node;
-  int steps = 8;
+  Training asked;  // its graph, strategy, schedule and slices follow
   JsonNode node;
   JsonNode precision_node;  // of training itself where it is not written
 };

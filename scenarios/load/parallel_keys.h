@@ -14,15 +14,11 @@ namespace interlock {
 struct ParallelKeys {
   std::optional<int> pipeline, stages;
   std::optional<JsonNode> pipeline_node, stages_node, placement;
-  Mesh mesh;  // of one pipeline rank
-  Sharding sharding;
-  DataParallel data_parallel;
+  Layout asked;  // its mesh is that of one rank; stages, placement and graphs of ranks follow
   std::optional<GradientReduction> gradient_reduction;  // nothing: as the framework does
   std::vector<RankLayout> stage_layouts;                // without graphs
   std::optional<JsonNode> stage_layouts_node;
-  ReshardingChoice resharding;
-  std::optional<double> token_sms;  // see Question
-  bool delays_weights = false;      // in pairs of micro-batches
+  bool delays_weights = false;  // in pairs of micro-batches
   JsonNode node;
 };
 /// Returns the name of `dimension`; "spatial" where images are divided by the devices that would
@@ -35,7 +31,7 @@ void check_outer(const Question& question, const JsonNode& document, Diagnostics
 std::optional<Unfolded> read_fold(const JsonNode& node, Diagnostics& diagnostics);
 
 /// The number of ranks and of stages.
-struct Layout {
+struct LayoutSize {
   int ranks = 1, stages = 1;
 };
 /// The bounds of a layout; each is empty where its section was wrong.
@@ -46,14 +42,14 @@ struct LayoutBounds {
 };
 /// Fits "parallel" to the cluster, the model and the strategy; nothing after a diagnostic, or where
 /// a bound that is needed is unknown.
-std::optional<Layout> fit_layout(const ParallelKeys& parallel, const LayoutBounds& bounds,
-                                 Diagnostics& diagnostics);
+std::optional<LayoutSize> fit_layout(const ParallelKeys& parallel, const LayoutBounds& bounds,
+                                     Diagnostics& diagnostics);
 /// Returns whether a search chooses the ranks of stages: "auto".
 bool lays_freely(const ParallelKeys& parallel);
 /// Returns the rank of each stage of one copy of the model, or those that a search begins with.
 /// Empty after a diagnostic, and where the greedy strategy has modules laid over ranks by their
 /// cost.
-std::vector<int> read_placement(const ParallelKeys& parallel, const Layout& layout,
+std::vector<int> read_placement(const ParallelKeys& parallel, const LayoutSize& layout,
                                 const LayoutBounds& bounds, Diagnostics& diagnostics);
 
 }  // namespace interlock

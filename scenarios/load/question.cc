@@ -36,18 +36,19 @@ std::optional<JsonNode> head_of(const Sections& sections) {
 }
 
 BuildOptions build_options(const Sections& sections) {
-  const TrainingKeys& training = sections.training;
-  return {.micro_batch_size = training.micro_batch_size,
+  const TrainingKeys& keys = sections.training;
+  const Training& training = keys.asked;
+  return {.micro_batch_size = keys.micro_batch_size,
           .precision = training.precision,
           .optimizer = training.optimizer,
           .recompute = training.recompute,
           .recompute_parts = training.recompute_parts,
           .adapters = training.adapters,
           .frozen_modules = training.frozen_modules,
-          .recompute_layers = training.recompute_layers,
+          .recompute_layers = keys.recompute_layers,
           .framework = training.framework,
-          .sharding = sections.parallel ? sections.parallel->sharding : Sharding{},
-          .head = training.strategy.head};
+          .sharding = sections.parallel ? sections.parallel->asked.sharding : Sharding{},
+          .head = keys.strategy.head};
 }
 
 std::optional<ModelGraph> read_model(const Sections& sections, KnownParts& known,
@@ -73,7 +74,7 @@ Sections read_sections(const JsonNode& document, Question& question, KnownParts&
     sections.parallel = read_parallel(*parallel, diagnostics);
     if (!before_parallel.none()) sections.parallel.reset();
   }
-  const int data = sections.parallel ? sections.parallel->mesh.degree(Dimension::Data) : 1;
+  const int data = sections.parallel ? sections.parallel->asked.mesh.degree(Dimension::Data) : 1;
   if (const auto training = section.require("training", "an object with a \"strategy\"")) {
     sections.training = read_training(*training, data, known, diagnostics);
   }
@@ -87,7 +88,7 @@ Sections read_sections(const JsonNode& document, Question& question, KnownParts&
   sections.partition_node = section.get("partition");
   sections.partition = read_partition(sections.partition_node, diagnostics);
   if (const auto simulate = section.get("simulate")) {
-    read_simulate(*simulate, question, diagnostics);
+    question.simulation = read_simulate(*simulate, diagnostics);
   }
   question.variation = read_variation(section.get("variation"), diagnostics);
   if (const auto run = section.get("run")) question.run = read_run(*run, diagnostics);
@@ -114,9 +115,9 @@ void fit_batch(const TrainingKeys& training, ModelGraph& graph, Diagnostics& dia
 /// Reports a rank of "stage_layouts" with devices of several machines: one stands for all of them.
 void check_alike_in_ranks(const Question& question, const JsonNode& document,
                           Diagnostics& diagnostics) {
-  if (question.rank_layouts.empty()) return;
-  const int each = question.mesh.devices_of_rank();
-  for (int rank = 0; rank < question.ranks; ++rank) {
+  if (question.layout.rank_layouts.empty()) return;
+  const int each = question.layout.mesh.devices_of_rank();
+  for (int rank = 0; rank < question.layout.ranks(); ++rank) {
     const Machine& first = machine_of(question.cluster, rank * each);
     const Machine& last = machine_of(question.cluster, (rank + 1) * each - 1);
     if (&first == &last) continue;
@@ -129,7 +130,7 @@ void check_alike_in_ranks(const Question& question, const JsonNode& document,
 
 /// Reports a cluster whose devices cannot price the model's work.
 void check_device(const Sections& sections, const JsonNode& document, Diagnostics& diagnostics) {
-  const TrainingKeys& training = sections.training;
+  const Precision precision = sections.training.asked.precision;
   if (!have_rates(*sections.cluster)) {
     report(diagnostics, document.child("cluster"),
            "its devices have no speed, so only measured profiles can run on them; expected a "
@@ -138,18 +139,18 @@ void check_device(const Sections& sections, const JsonNode& document, Diagnostic
     return;
   }
   for (const Machine& machine : sections.cluster->machines) {
-    if (supports(machine.device, training.precision)) continue;
+    if (supports(machine.device, precision)) continue;
     const std::string& name =
-        contract_names("training", "precision")[static_cast<std::size_t>(training.precision)];
-    report(diagnostics, training.precision_node,
+        contract_names("training", "precision")[static_cast<std::size_t>(precision)];
+    report(diagnostics, sections.training.precision_node,
            machine.device.name + " does not compute in " + name + "; expected " +
                join_choices(supported_precisions(machine.device)));
     return;
   }
 }
 
-void check_readout(const Question& question, const JsonNode& place, Diagnostics& diagnostics) {
-  if (question.strategy.readout_every == 1 && question.micro_batches == 1) {
+void check_readout(const Training& training, const JsonNode& place, Diagnostics& diagnostics) {
+  if (training.strategy.readout_every == 1 && training.micro_batches == 1) {
     report(diagnostics, place,
            "a head that is renewed at every micro-batch is not stale; expected \"stale_every\" of "
            "at least 2 steps where a step is one micro-batch");
@@ -162,43 +163,43 @@ ModelText text_of(const Sections& sections) {
   return text;
 }
 
-void fit_schedule(const Sections& sections, Question& question, Diagnostics& diagnostics) {
-  const TrainingKeys& training = sections.training;
-  if (training.strategy.valid) {
-    question.schedule = read_schedule(training, diagnostics);
-  } else if (training.schedule) {
-    check_schedule_keys(*training.schedule, diagnostics);
+void fit_schedule(const Sections& sections, Training& training, Diagnostics& diagnostics) {
+  const TrainingKeys& keys = sections.training;
+  if (keys.strategy.valid) {
+    training.schedule = read_schedule(keys, diagnostics);
+  } else if (keys.schedule) {
+    check_schedule_keys(*keys.schedule, diagnostics);
   }
-  question.strategy.all_heads =
-      training.strategy.all_heads.value_or(question.schedule.kind->sends_lists);
-  const bool has_heads = question.strategy.kind != StrategyKind::Global &&
-                         question.strategy.kind != StrategyKind::ForwardForward &&
-                         question.strategy.kind != StrategyKind::Inference;
+  Strategy& strategy = training.strategy;
+  strategy.all_heads = keys.strategy.all_heads.value_or(training.schedule.kind->sends_lists);
+  const bool has_heads = strategy.kind != StrategyKind::Global &&
+                         strategy.kind != StrategyKind::ForwardForward &&
+                         strategy.kind != StrategyKind::Inference;
   if (const auto head = head_of(sections); head && has_heads) {
-    question.strategy.readout_every = read_readout_every(*head);
-    if (training.batch_valid) check_readout(question, *head, diagnostics);
+    strategy.readout_every = read_readout_every(*head);
+    if (keys.batch_valid) check_readout(training, *head, diagnostics);
   }
 }
 
 /// Reports the sizes of the run that the schedule itself refuses.
-void check_shape(const Sections& sections, const Question& question, const Layout& layout,
+void check_shape(const TrainingKeys& keys, const Training& training, const LayoutSize& layout,
                  Diagnostics& diagnostics) {
-  const TrainingKeys& training = sections.training;
-  const ScheduleEntry& entry = *question.schedule.kind;
-  if (!training.batch_valid || entry.problem == nullptr) return;
-  const std::string problem =
-      entry.problem({layout.ranks, layout.stages, question.micro_batches,
-                     question.schedule.update_every, question.schedule.round});
+  const SchedulePolicy& policy = training.schedule;
+  const ScheduleEntry& entry = *policy.kind;
+  if (!keys.batch_valid || entry.problem == nullptr) return;
+  const std::string problem = entry.problem(
+      {layout.ranks, layout.stages, training.micro_batches, policy.update_every, policy.round});
   if (problem.empty()) return;
-  report(diagnostics, training.schedule.value_or(training.node), entry.name + " " + problem);
+  report(diagnostics, keys.schedule.value_or(keys.node), entry.name + " " + problem);
 }
 
 /// Has the schedule run pairs if tokens pass to experts beside other micro-batches.
-void fit_pairs(const Sections& sections, Question& question, const Layout& layout,
+void fit_pairs(const Sections& sections, Training& training, const LayoutSize& layout,
                Diagnostics& diagnostics) {
-  SchedulePolicy& policy = question.schedule;
-  const bool asked = question.sharding.expert_overlap == ExpertOverlap::MicroBatches;
-  policy.passes_in_pairs = asked && question.sharding.expert > 1;
+  SchedulePolicy& policy = training.schedule;
+  const Sharding& sharding = sections.parallel->asked.sharding;
+  const bool asked = sharding.expert_overlap == ExpertOverlap::MicroBatches;
+  policy.passes_in_pairs = asked && sharding.expert > 1;
   policy.delays_weights = sections.parallel->delays_weights;
   if (!asked || !sections.training.strategy.valid) return;
   const ScheduleEntry& entry = *policy.kind;
@@ -209,7 +210,7 @@ void fit_pairs(const Sections& sections, Question& question, const Layout& layou
     problem = "is bulk synchronous, with one op in a phase; expected \"futures\"";
   } else if (entry.pair_problem != nullptr) {
     problem = entry.pair_problem(
-        {layout.ranks, layout.stages, question.micro_batches, policy.update_every});
+        {layout.ranks, layout.stages, training.micro_batches, policy.update_every});
   } else if (!entry.overlaps) {
     problem =
         "runs no pairs; expected \"1f1b\" on one stage, \"interleaved\", \"dualpipe\" or "
@@ -222,47 +223,49 @@ void fit_pairs(const Sections& sections, Question& question, const Layout& layou
 /// Returns the number of stages, once everything about it is known to be right.
 std::optional<int> fit_stages(const Sections& sections, const JsonNode& document,
                               Question& question, Diagnostics& diagnostics) {
+  Training& training = question.training();
   LayoutBounds bounds;
   if (sections.cluster) bounds.devices = sections.cluster->devices;
   if (sections.graph) bounds.modules = static_cast<int>(sections.graph->modules.size());
   if (sections.training.strategy.valid) {
-    bounds.strategy = &question.strategy;
-    bounds.schedule = &question.schedule;
+    bounds.strategy = &training.strategy;
+    bounds.schedule = &training.schedule;
   }
   if (!sections.parallel) return std::nullopt;
-  const auto layout = fit_layout(*sections.parallel, bounds, diagnostics);
-  if (!layout) return std::nullopt;
-  question.ranks = layout->ranks;
-  question.mesh = sections.parallel->mesh;
-  question.mesh.degree(Dimension::Pipeline) = layout->ranks;
-  question.sharding = sections.parallel->sharding;
-  question.data_parallel = sections.parallel->data_parallel;
+  const auto size = fit_layout(*sections.parallel, bounds, diagnostics);
+  if (!size) return std::nullopt;
+  Layout& layout = question.layout;
+  layout = sections.parallel->asked;
+  layout.partition = sections.partition.rule;
+  layout.mesh.degree(Dimension::Pipeline) = size->ranks;
   // Frameworks that keep whole gradients add them up; the others must reduce as they come.
-  const bool divided = question.data_parallel.zero_stage >= 2;
-  question.data_parallel.gradient_reduction = sections.parallel->gradient_reduction.value_or(
-      divided ? question.framework.gradient_reduction : GradientReduction::Step);
-  question.data_parallel.outer.gradient_element =
-      question.framework.fp32_gradients ? 4 : element_bytes(question.precision);
-  question.stages = layout->stages;
-  question.placement = read_placement(*sections.parallel, *layout, bounds, diagnostics);
-  question.lays_freely = lays_freely(*sections.parallel);
-  question.strategy.n_wise = std::min(question.strategy.n_wise, layout->stages);
+  const bool divided = layout.data_parallel.zero_stage >= 2;
+  layout.data_parallel.gradient_reduction = sections.parallel->gradient_reduction.value_or(
+      divided ? training.framework.gradient_reduction : GradientReduction::Step);
+  layout.data_parallel.outer.gradient_element =
+      training.framework.fp32_gradients ? 4 : element_bytes(training.precision);
+  layout.stages = size->stages;
+  layout.placement = read_placement(*sections.parallel, *size, bounds, diagnostics);
+  layout.lays_freely = lays_freely(*sections.parallel);
+  training.strategy.n_wise = std::min(training.strategy.n_wise, size->stages);
   if (bounds.modules) {
     check_partition(sections.partition, sections.partition_node.value_or(document),
                     {.modules = *bounds.modules,
-                     .parts = parts_of(question.strategy, layout->stages),
-                     .ranks = layout->ranks,
-                     .lays_ranks = question.placement.empty()},
+                     .parts = parts_of(training.strategy, size->stages),
+                     .ranks = size->ranks,
+                     .lays_ranks = layout.placement.empty()},
                     diagnostics);
   }
-  check_shape(sections, question, *layout, diagnostics);
-  fit_pairs(sections, question, *layout, diagnostics);
-  return layout->stages;
+  check_shape(sections.training, training, *size, diagnostics);
+  fit_pairs(sections, training, *size, diagnostics);
+  return size->stages;
 }
 
 /// Reports an optimiser that cannot work on weights as they are divided.
 void check_optimizer(const Question& question, const JsonNode& document, Diagnostics& diagnostics) {
-  if (question.optimizer.kind != Optimizer::Muon || question.data_parallel.zero_stage < 3) return;
+  if (question.training().optimizer.kind != Optimizer::Muon ||
+      question.layout.data_parallel.zero_stage < 3)
+    return;
   report(diagnostics, document.child("parallel").child("zero_stage"),
          "divides every matrix, and muon makes whole ones orthogonal; expected 0 to 2");
 }
@@ -278,10 +281,10 @@ void fit_graph(Sections& sections, const JsonNode& document, bool cuts, Diagnost
 /// Returns the number of tensor devices that each send a part of the messages between ranks: all of
 /// those that hold the same outputs.
 int message_parts(const Question& question) {
-  const Sharding& sharding = question.sharding;
+  const Sharding& sharding = question.layout.sharding;
   const bool equal = sharding.tensor_layout == TensorLayout::OneD && !sharding.sequence_parallel &&
-                     sharding.split_brain == 1 && question.rank_layouts.empty();
-  return question.framework.divides_messages && equal ? sharding.tensor : 1;
+                     sharding.split_brain == 1 && question.layout.rank_layouts.empty();
+  return question.training().framework.divides_messages && equal ? sharding.tensor : 1;
 }
 
 }  // namespace
@@ -294,34 +297,23 @@ Question load_question(const JsonValue& value, KnownParts& known, Diagnostics& d
   Question question;
   question.file = value.file ? *value.file : "";
   Sections sections = read_sections(document, question, known, diagnostics);
-  const TrainingKeys& training = sections.training;
+  const TrainingKeys& keys = sections.training;
+  Training& training = question.training();
+  training = keys.asked;
+  training.strategy = keys.strategy.strategy;
   if (sections.cluster) {
     for (Machine& machine : sections.cluster->machines) {
       double& sms = machine.device.collective_sms;
       if (sms == 0) sms = training.framework.collective_sms;
     }
   }
-  question.strategy = training.strategy.strategy;
-  question.partition = sections.partition.rule;
-  question.micro_batches = training.micro_batches;
-  question.balances_batch = training.balances_batch;
-  question.precision = training.precision;
-  question.optimizer = training.optimizer;
-  question.framework = training.framework;
-  question.adapters = training.adapters;
-  question.frozen_modules = training.frozen_modules;
-  question.recompute = training.recompute;
-  question.recompute_parts = training.recompute_parts;
-  question.stage_recompute = training.stage_recompute;
-  question.offload = training.offload;
-  question.steps = training.steps;
-  fit_schedule(sections, question, diagnostics);
+  fit_schedule(sections, training, diagnostics);
   const std::optional<int> stages = fit_stages(sections, document, question, diagnostics);
-  const bool cuts = question.schedule.kind->slices;
-  if (cuts) question.slices = training.slices.rule;
-  const int slices = cuts ? training.slices.rule.count : 1;
+  const bool cuts = training.schedule.kind->slices;
+  if (cuts) training.slices = keys.slices.rule;
+  const int slices = cuts ? keys.slices.rule.count : 1;
   if (stages) check_size(question, *stages, slices, document, diagnostics);
-  check_memory(training, sections.graph, sections.cluster, cuts, diagnostics);
+  check_memory(keys, sections.graph, sections.cluster, cuts, diagnostics);
   check_optimizer(question, document, diagnostics);
   if (sections.graph) fit_graph(sections, document, cuts, diagnostics);
   check_contention(question, sections.cluster, document, diagnostics);
@@ -336,27 +328,37 @@ Question load_question(const JsonValue& value, KnownParts& known, Diagnostics& d
   }
   if (!diagnostics.empty()) return question;
   CHECK(stages && sections.graph && sections.cluster, "a scenario without mistakes is complete");
-  question.graph = with_documents(*std::move(sections.graph), question, document, diagnostics);
-  if (question.sharding.expert > 1) question.token_sms = sections.parallel->token_sms;
-  question.model_name = question.graph.name;
-  question.model_text = std::make_shared<const ModelText>(text_of(sections));
+  training.graph = with_documents(*std::move(sections.graph), question, document, diagnostics);
+  training.model_text = std::make_shared<const ModelText>(text_of(sections));
   question.cluster = with_slow_links(std::move(*sections.cluster), question.variation);
   check_alike_in_ranks(question, document, diagnostics);
-  question.schedule.message_parts = message_parts(question);
+  training.schedule.message_parts = message_parts(question);
   if (question.run) check_run(question, document.child("run"), diagnostics);
   if (question.goal) check_goal(question, document.child("goal"), diagnostics);
   if (question.swarm) check_swarm(question, document.child("swarm"), diagnostics);
   return question;
 }
 
-void read_simulate(const JsonNode& node, Question& question, Diagnostics& diagnostics) {
+SimulationSettings read_simulate(const JsonNode& node, Diagnostics& diagnostics) {
   Section section(contract_object("simulate"), node, diagnostics);
-  question.engine = static_cast<EngineKind>(section.choice("engine"));
-  question.seed = section.count("seed");
-  question.skip_periods = section.boolean("skip_periods");
-  question.memory_contention = section.boolean("memory_contention");
-  if (const auto fold = section.get("fold")) question.unfolded = read_fold(*fold, diagnostics);
+  SimulationSettings settings = {.engine = static_cast<EngineKind>(section.choice("engine")),
+                                 .seed = section.count("seed"),
+                                 .skip_periods = section.boolean("skip_periods"),
+                                 .memory_contention = section.boolean("memory_contention")};
+  if (const auto fold = section.get("fold")) settings.unfolded = read_fold(*fold, diagnostics);
   section.finish();
+  return settings;
+}
+
+const std::string& workload_name(const Question& question) {
+  const TraceWorkload* const trace = question.trace();
+  return trace != nullptr ? trace->files : question.training().graph.name;
+}
+
+Precision precision_of(const Question& question) {
+  const TraceWorkload* const trace = question.trace();
+  return trace != nullptr ? trace->precision.value_or(Precision::Bf16)
+                          : question.training().precision;
 }
 
 namespace {

@@ -6,31 +6,31 @@
 // its parts fit each other. It says what was asked. What is chosen for it (where the model is cut,
 // which order "auto" stands for, which devices others stand for) is in its Plan.
 //
-// Example: "partition": "balanced" is the rule {Balanced}; that 24 layers on 4 ranks become stages
-// of 7, 6, 6 and 5 is said by the plan alone.
+// A question has few parts: the work (a training, or a run that another program recorded), the
+// cluster, the layout of the work over its devices, the settings of the simulation, and the
+// conditions of a run over days.
+//
+// Example: "partition": "balanced" is the rule {Balanced} of `layout`; that 24 layers on 4 ranks
+// become stages of 7, 6, 6 and 5 is said by the plan alone.
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/json/json.h"
 #include "hardware/collectives/resharding.h"
 #include "hardware/networks/cluster.h"
-#include "models/layers/model_graph.h"
 #include "scenarios/load/goal.h"
+#include "scenarios/load/kinds_of_work.h"
 #include "scenarios/load/run_conditions.h"
 #include "scenarios/load/swarm_conditions.h"
-#include "scenarios/load/trace_workload.h"
 #include "scenarios/load/variation_conditions.h"
 #include "sim/engines/engines.h"
 #include "sim/plan/data_parallel.h"
 #include "sim/plan/mesh.h"
-#include "sim/plan/offload.h"
-#include "sim/plan/schedules/catalogue.h"
-#include "sim/plan/schedules/strategy.h"
-#include "sim/plan/stage_recompute.h"
 
 namespace interlock {
 
@@ -41,14 +41,6 @@ struct PartitionRule {
   std::vector<int> modules;  // of each stage; Explicit
 };
 
-/// How sequences are cut, as training.schedule.slices says.
-struct SliceRule {
-  enum class Kind { Balanced, Equal, EqualTime, Explicit };
-  Kind kind = Kind::Balanced;
-  int count = 128;           // slices, or as many as balancing may make
-  std::vector<int> lengths;  // tokens; Explicit
-};
-
 /// How one pipeline rank divides its stages, where not all do it alike.
 struct RankLayout {
   int tensor = 1;
@@ -57,11 +49,35 @@ struct RankLayout {
   int devices() const { return tensor * data; }
 };
 
-/// The texts of a document that describe the model; `graph` and executable networks are built of
-/// them.
-struct ModelText {
-  JsonValue model;                // a name, a path or an object
-  std::optional<JsonValue> head;  // the strategy's
+/// How the work is cut into stages and divided among devices: "parallel" and "partition". Of a
+/// recorded run only the ranks and stages are known.
+struct Layout {
+  Mesh mesh;
+  Sharding sharding;
+  DataParallel data_parallel;
+  /// By pipeline rank; empty: all alike. The training's graph is then the undivided model, and
+  /// `mesh` has the devices of a rank as tensor ranks.
+  std::vector<RankLayout> rank_layouts;
+  ReshardingChoice resharding;
+  int stages = 1;              // of one copy of the model
+  std::vector<int> placement;  // rank of each stage; empty: by what stages cost
+  bool lays_freely = false;    // a search chooses the ranks, and begins with `placement`
+  PartitionRule partition;
+  /// Share of the multiprocessors that carries tokens to experts; nothing: what DeepEP takes where
+  /// they pass by it, else as other collectives.
+  std::optional<double> token_sms;
+
+  int ranks() const { return mesh.degree(Dimension::Pipeline); }
+};
+
+/// How a step is simulated: "simulate".
+struct SimulationSettings {
+  EngineKind engine = EngineKind::Auto;
+  int seed = 1;
+  bool skip_periods = true;        // of micro-batches, where that is exact
+  bool memory_contention = false;  // of kernels with communication
+  /// Dimensions of which every coordinate is simulated; nothing: as few as are exact.
+  std::optional<Unfolded> unfolded;
 };
 
 /// A value that a sweep gave a scenario.
@@ -77,54 +93,28 @@ struct Question {
   std::string file;
   std::shared_ptr<const JsonValue> document;  // of this one alone, "sweep" carried out
   std::vector<SweptValue> swept;              // by it
-  ModelGraph graph;
-  std::shared_ptr<const ModelText> model_text;
-  std::string model_name;
+
+  std::variant<Training, TraceWorkload> workload;
   Cluster cluster;
-  int ranks = 1;  // parallel.pipeline
-  Mesh mesh;
-  Sharding sharding;
-  DataParallel data_parallel;
-  /// By pipeline rank; empty: all alike. `graph` is then the undivided model, and `mesh` has the
-  /// devices of a rank as tensor ranks.
-  std::vector<RankLayout> rank_layouts;
-  ReshardingChoice resharding;
-  int stages = 1;              // of one copy of the model
-  std::vector<int> placement;  // rank of each stage; empty: by what stages cost
-  bool lays_freely = false;    // a search chooses the ranks, and begins with `placement`
-  PartitionRule partition;
-  std::optional<SliceRule> slices;  // where the schedule cuts sequences
-  Strategy strategy;
-  SchedulePolicy schedule;
-  int micro_batches = 1;        // M
-  bool balances_batch = false;  // the size of a micro-batch is to be chosen; `graph` has one sample
-  Precision precision = Precision::Bf16;
-  OptimizerRule optimizer;
-  Framework framework;
-  Adapters adapters;
-  int frozen_modules = 0;
-  Recompute recompute = Recompute::None;
-  LayerParts recompute_parts;
-  StageRecompute stage_recompute;
-  Offload offload;
-  int steps = 8;
-  EngineKind engine = EngineKind::Auto;
-  int seed = 1;
-  bool skip_periods = true;        // of micro-batches, where that is exact
-  bool memory_contention = false;  // of kernels with communication
-  /// Share of the multiprocessors that carries tokens to experts; nothing: what DeepEP takes where
-  /// they pass by it, else as other collectives.
-  std::optional<double> token_sms;
-  /// Dimensions of which every coordinate is simulated; nothing: as few as are exact.
-  std::optional<Unfolded> unfolded;
+  Layout layout;
+  SimulationSettings simulation;
   std::optional<VariationConditions> variation;
   std::optional<RunConditions> run;
   std::optional<SwarmConditions> swarm;
   std::optional<Goal> goal;
   std::shared_ptr<KnownPrices> known_prices;  // shared with questions that a search asks; or null
-  /// In place of model, training and all that follows from them; else none.
-  std::shared_ptr<const TraceWorkload> workload;
+
+  /// REQUIRES: the workload is no recorded run.
+  const Training& training() const { return std::get<Training>(workload); }
+  Training& training() { return std::get<Training>(workload); }
+  /// Returns the recorded run; null if the workload is a training.
+  const TraceWorkload* trace() const { return std::get_if<TraceWorkload>(&workload); }
 };
+
+/// Returns the name of the model, or the path of the traces.
+const std::string& workload_name(const Question& question);
+/// Returns the precision of computations; of a recorded run that does not say it, bf16.
+Precision precision_of(const Question& question);
 
 /// Reads `path`, or standard input for "-", and applies `overrides` ("path=VALUE").
 JsonValue read_scenario_document(const std::string& path,

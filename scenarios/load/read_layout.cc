@@ -21,11 +21,11 @@ const JsonNode& stages_place(const ParallelKeys& parallel) {
 }
 
 /// Returns the devices of one pipeline rank.
-int devices_per_rank(const ParallelKeys& parallel) { return parallel.mesh.devices(); }
+int devices_per_rank(const ParallelKeys& parallel) { return parallel.asked.mesh.devices(); }
 
 /// Returns the number of replicas that would use all of `devices`, as an end of a message; or "".
 std::string fitting_data(const ParallelKeys& parallel, std::int64_t devices) {
-  const int data = parallel.mesh.degree(Dimension::Data);
+  const int data = parallel.asked.mesh.degree(Dimension::Data);
   const std::int64_t replica =
       std::int64_t{devices_per_rank(parallel)} / data * parallel.pipeline.value_or(1);
   if (!parallel.pipeline || devices % replica != 0) return "";
@@ -35,7 +35,7 @@ std::string fitting_data(const ParallelKeys& parallel, std::int64_t devices) {
 /// Reports devices that are left over, where several devices make a pipeline rank.
 void check_devices(const ParallelKeys& parallel, const LayoutBounds& bounds,
                    Diagnostics& diagnostics) {
-  const Mesh& mesh = parallel.mesh;
+  const Mesh& mesh = parallel.asked.mesh;
   if (devices_per_rank(parallel) == 1 || !bounds.devices) return;
   const std::int64_t pipeline = parallel.pipeline.value_or(1), devices = *bounds.devices;
   const std::int64_t product = pipeline * devices_per_rank(parallel);
@@ -43,8 +43,8 @@ void check_devices(const ParallelKeys& parallel, const LayoutBounds& bounds,
   const auto degree = [&](Dimension dimension) { return std::to_string(mesh.degree(dimension)); };
   report(diagnostics, parallel.node,
          "data " + degree(Dimension::Data) + " x " +
-             name_of(Dimension::Context, parallel.sharding) + " " + degree(Dimension::Context) +
-             " x tensor " + degree(Dimension::Tensor) +
+             name_of(Dimension::Context, parallel.asked.sharding) + " " +
+             degree(Dimension::Context) + " x tensor " + degree(Dimension::Tensor) +
              (parallel.pipeline ? " x pipeline " + std::to_string(pipeline) : "") + " are " +
              std::to_string(product) + " devices; expected " +
              (parallel.pipeline ? "as many as" : "a divisor of") + " the cluster's " +
@@ -57,7 +57,7 @@ bool is_laid_by_file(const LayoutBounds& bounds) {
 }
 
 /// Returns the number of ranks, and of stages of one copy, of the file.
-Layout layout_of_file(const SchedulePolicy& schedule) {
+LayoutSize layout_of_file(const SchedulePolicy& schedule) {
   const auto& placement = schedule.placement;
   return {*std::max_element(placement.begin(), placement.end()) + 1,
           static_cast<int>(placement.size()) / schedule.copies};
@@ -85,7 +85,7 @@ void check_chunks(const ParallelKeys& parallel, int stages, int chunks, Diagnost
 }
 
 /// Reports ranks with another number of stages than a schedule that lays stages itself gives them.
-void check_schedule_layout(const ParallelKeys& parallel, const Layout& layout,
+void check_schedule_layout(const ParallelKeys& parallel, const LayoutSize& layout,
                            const SchedulePolicy& schedule, Diagnostics& diagnostics) {
   if (schedule.kind->layout == StageLayout::Any) return;
   const int expected = layout.ranks * schedule.chunks;
@@ -97,9 +97,9 @@ void check_schedule_layout(const ParallelKeys& parallel, const Layout& layout,
              "; expected " + std::to_string(expected) + ", got " + std::to_string(layout.stages));
 }
 
-void check_layout_of_file(const ParallelKeys& parallel, const Layout& layout,
+void check_layout_of_file(const ParallelKeys& parallel, const LayoutSize& layout,
                           const SchedulePolicy& schedule, Diagnostics& diagnostics) {
-  const Layout file = layout_of_file(schedule);
+  const LayoutSize file = layout_of_file(schedule);
   if (layout.ranks == file.ranks && layout.stages == file.stages) return;
   const bool by_ranks = parallel.pipeline_node && layout.ranks != file.ranks;
   report(diagnostics, by_ranks ? *parallel.pipeline_node : stages_place(parallel),
@@ -110,7 +110,7 @@ void check_layout_of_file(const ParallelKeys& parallel, const Layout& layout,
 }
 
 /// Returns the reason for the number of stages, if the scenario does not give that number.
-std::string reason_of_stages(const ParallelKeys& parallel, const Layout& layout,
+std::string reason_of_stages(const ParallelKeys& parallel, const LayoutSize& layout,
                              const LayoutBounds& bounds) {
   const int chunks = bounds.schedule ? bounds.schedule->chunks : 1;
   if (parallel.stages_node || layout.stages != layout.ranks * chunks) return "";
@@ -120,8 +120,8 @@ std::string reason_of_stages(const ParallelKeys& parallel, const Layout& layout,
          " on each of the " + ranks;
 }
 
-void check_stages(const ParallelKeys& parallel, const Layout& layout, const LayoutBounds& bounds,
-                  Diagnostics& diagnostics) {
+void check_stages(const ParallelKeys& parallel, const LayoutSize& layout,
+                  const LayoutBounds& bounds, Diagnostics& diagnostics) {
   if (is_laid_by_file(bounds)) {
     const Mistakes mistakes(diagnostics);
     check_layout_of_file(parallel, layout, *bounds.schedule, diagnostics);
@@ -157,7 +157,7 @@ void check_stages(const ParallelKeys& parallel, const Layout& layout, const Layo
   if (bounds.schedule) check_schedule_layout(parallel, layout, *bounds.schedule, diagnostics);
 }
 
-std::vector<int> read_rank_list(const JsonNode& node, const Layout& layout,
+std::vector<int> read_rank_list(const JsonNode& node, const LayoutSize& layout,
                                 Diagnostics& diagnostics) {
   const std::size_t length = node.value->items.size();
   if (length != static_cast<std::size_t>(layout.stages)) {
@@ -185,7 +185,7 @@ std::vector<int> read_rank_list(const JsonNode& node, const Layout& layout,
 }
 
 /// Returns the ranks of stages. Loop: 0, 1, 2, 0, 1, 2, ...; v: 0, 1, 2, 2, 1, 0, 0, ...
-std::vector<int> rank_pattern(const Layout& layout, bool v) {
+std::vector<int> rank_pattern(const LayoutSize& layout, bool v) {
   std::vector<int> ranks;
   for (int stage = 0; stage < layout.stages; ++stage) {
     const int place = stage % layout.ranks;
@@ -195,7 +195,7 @@ std::vector<int> rank_pattern(const Layout& layout, bool v) {
   return ranks;
 }
 
-std::vector<int> read_written_placement(const JsonNode& node, const Layout& layout,
+std::vector<int> read_written_placement(const JsonNode& node, const LayoutSize& layout,
                                         Diagnostics& diagnostics) {
   if (node.value->kind == JsonValue::Kind::Array) {
     return read_rank_list(node, layout, diagnostics);
@@ -215,8 +215,8 @@ bool is_auto(const JsonNode& node) {
 
 }  // namespace
 
-std::optional<Layout> fit_layout(const ParallelKeys& parallel, const LayoutBounds& bounds,
-                                 Diagnostics& diagnostics) {
+std::optional<LayoutSize> fit_layout(const ParallelKeys& parallel, const LayoutBounds& bounds,
+                                     Diagnostics& diagnostics) {
   const Mistakes mistakes(diagnostics);
   check_devices(parallel, bounds, diagnostics);
   std::optional<int> ranks = parallel.pipeline;
@@ -232,7 +232,7 @@ std::optional<Layout> fit_layout(const ParallelKeys& parallel, const LayoutBound
   }
   const bool stages_follow = !parallel.stages;  // a wrong number of ranks is then told once
   if (!bounds.strategy || (stages_follow && !mistakes.none())) return std::nullopt;
-  const Layout layout = {*ranks, parallel.stages.value_or(default_stages(*ranks, bounds))};
+  const LayoutSize layout = {*ranks, parallel.stages.value_or(default_stages(*ranks, bounds))};
   check_stages(parallel, layout, bounds, diagnostics);
   if (!mistakes.none()) return std::nullopt;
   return layout;
@@ -242,7 +242,7 @@ bool lays_freely(const ParallelKeys& parallel) {
   return parallel.placement && is_auto(*parallel.placement);
 }
 
-std::vector<int> read_placement(const ParallelKeys& parallel, const Layout& layout,
+std::vector<int> read_placement(const ParallelKeys& parallel, const LayoutSize& layout,
                                 const LayoutBounds& bounds, Diagnostics& diagnostics) {
   const StageLayout laid = bounds.schedule ? bounds.schedule->kind->layout : StageLayout::Any;
   std::vector<int> pattern = rank_pattern(layout, laid == StageLayout::V);

@@ -51,15 +51,15 @@ void read_spatial(Section& section, ParallelKeys& keys) {
   const auto columns =
       counts.size() == 1 ? std::optional(1) : section.count_at("spatial", counts[1]);
   if (!rows || !columns || *rows * *columns == 1) return;
-  if (keys.mesh.degree(Dimension::Context) > 1) {
+  if (keys.asked.mesh.degree(Dimension::Context) > 1) {
     report(diagnostics, *node,
            "a model has either images or sequences to divide; expected \"spatial\" or "
            "\"context\"");
     return;
   }
-  keys.sharding.image_rows = *rows;
-  keys.sharding.image_columns = keys.mesh.image_columns = *columns;
-  keys.mesh.degree(Dimension::Context) = *rows * *columns;
+  keys.asked.sharding.image_rows = *rows;
+  keys.asked.sharding.image_columns = keys.asked.mesh.image_columns = *columns;
+  keys.asked.mesh.degree(Dimension::Context) = *rows * *columns;
 }
 
 bool is_square(int number) {
@@ -74,7 +74,7 @@ bool is_cube(int number) {
 
 /// Reads "tensor_layout", and checks that the number of tensor ranks suits it.
 void read_tensor_layout(Section& section, ParallelKeys& keys) {
-  Sharding& sharding = keys.sharding;
+  Sharding& sharding = keys.asked.sharding;
   Diagnostics& diagnostics = section.diagnostics();
   sharding.tensor_layout = static_cast<TensorLayout>(section.choice("tensor_layout"));
   sharding.tensor_depth = section.count("tensor_depth");
@@ -106,9 +106,9 @@ void read_tensor_layout(Section& section, ParallelKeys& keys) {
     report(diagnostics, *depth,
            "only the 2.5d layout has a depth; expected \"tensor_layout\": \"2.5d\" beside it");
   }
-  keys.mesh.tensor_depth = sharding.tensor_layout == TensorLayout::ThreeD
-                               ? static_cast<int>(std::lround(std::cbrt(ranks)))
-                               : sharding.tensor_depth;
+  keys.asked.mesh.tensor_depth = sharding.tensor_layout == TensorLayout::ThreeD
+                                     ? static_cast<int>(std::lround(std::cbrt(ranks)))
+                                     : sharding.tensor_depth;
 }
 
 /// Reads the order of dimensions: the first changes first from device to device.
@@ -140,7 +140,7 @@ void read_order(Section& section, Mesh& mesh) {
 /// Reads the groups that divide fully connected layers; on the mesh, they are groups that divide
 /// experts.
 void read_split_brain(Section& section, ParallelKeys& keys) {
-  const int devices = keys.mesh.degree(Dimension::Data);
+  const int devices = keys.asked.mesh.degree(Dimension::Data);
   const int group = section.count("split_brain");
   const auto node = section.get("split_brain");
   if (group == 1) return;
@@ -149,45 +149,45 @@ void read_split_brain(Section& section, ParallelKeys& keys) {
            "fully connected layers are divided within groups of the " + std::to_string(devices) +
                " data devices; expected a divisor of " + std::to_string(devices) + ", got " +
                std::to_string(group));
-  } else if (keys.mesh.expert > 1) {
+  } else if (keys.asked.mesh.expert > 1) {
     report(section.diagnostics(), *node,
            "a model has either experts or fully connected layers to divide; expected \"expert\" or "
            "\"split_brain\"");
-  } else if (keys.sharding.image_parts() > 1) {
+  } else if (keys.asked.sharding.image_parts() > 1) {
     report(section.diagnostics(), *node,
            "behind images that are cut devices divide samples, not layers; expected "
            "\"split_brain\" or \"spatial\"");
   } else {
-    keys.mesh.expert = keys.sharding.split_brain = group;
+    keys.asked.mesh.expert = keys.asked.sharding.split_brain = group;
   }
 }
 
 /// Reads the number of devices that divide each expert, where that is not the tensor degree.
 void read_expert_tensor(Section& section, ParallelKeys& keys) {
   const auto node = section.get("expert_tensor");
-  const int tensor = keys.sharding.tensor;
+  const int tensor = keys.asked.sharding.tensor;
   const int parts = section.count("expert_tensor", tensor);
   if (!node || parts == tensor) return;
-  const std::string devices = std::to_string(keys.mesh.devices_of_rank());
-  if (keys.mesh.devices_of_rank() % parts != 0) {
+  const std::string devices = std::to_string(keys.asked.mesh.devices_of_rank());
+  if (keys.asked.mesh.devices_of_rank() % parts != 0) {
     report(section.diagnostics(), *node,
            "each expert is divided among the " + devices +
                " devices of a pipeline rank (data x context x tensor); expected a divisor of " +
                devices + ", got " + std::to_string(parts));
-  } else if (tensor > 1 && !keys.sharding.sequence_parallel) {
+  } else if (tensor > 1 && !keys.asked.sharding.sequence_parallel) {
     report(section.diagnostics(), *node,
            "the " + std::to_string(tensor) +
                " tensor devices hold the same tokens, and cannot send parts of them to other "
                "holders of experts; expected \"sequence_parallel\": true beside it, or " +
                std::to_string(tensor));
   } else {
-    keys.mesh.expert_tensor = keys.sharding.expert_tensor = parts;
+    keys.asked.mesh.expert_tensor = keys.asked.sharding.expert_tensor = parts;
   }
 }
 
 /// Reads how experts lie on the devices of a pipeline rank.
 void read_experts(Section& section, ParallelKeys& keys) {
-  Mesh& mesh = keys.mesh;
+  Mesh& mesh = keys.asked.mesh;
   const Mistakes mistakes(section.diagnostics());
   const int expert = section.count("expert");
   read_expert_tensor(section, keys);
@@ -195,12 +195,12 @@ void read_experts(Section& section, ParallelKeys& keys) {
   const int tensor = mesh.tensor_of_experts(), all = mesh.devices_of_rank();
   const auto node = section.get("expert");
   if (!node || all / tensor % expert == 0) {
-    mesh.expert = keys.sharding.expert = expert;
+    mesh.expert = keys.asked.sharding.expert = expert;
     return;
   }
   const std::string room = std::to_string(all / tensor);
   std::string message = "experts are divided among the " + room;
-  message += tensor == keys.sharding.tensor
+  message += tensor == keys.asked.sharding.tensor
                  ? " devices of equal weights (data x context)"
                  : " devices (data x context x tensor / expert_tensor) of a pipeline rank";
   message += "; expected a divisor of " + room;
@@ -252,7 +252,7 @@ void read_load(Section& section, Sharding& sharding) {
 /// Reads whether weight gradients of a pair come last.
 void read_delay(Section& section, ParallelKeys& keys) {
   keys.delays_weights = section.boolean("delay_weight_gradients");
-  const bool pairs = keys.sharding.expert_overlap == ExpertOverlap::MicroBatches;
+  const bool pairs = keys.asked.sharding.expert_overlap == ExpertOverlap::MicroBatches;
   if (!keys.delays_weights || pairs) return;
   report(section.diagnostics(), *section.get("delay_weight_gradients"),
          "only pairs of micro-batches have messages that weight gradients could wait behind; "
@@ -261,19 +261,22 @@ void read_delay(Section& section, ParallelKeys& keys) {
 
 /// Reads how tokens reach their experts, and what runs meanwhile.
 void read_tokens(Section& section, ParallelKeys& keys) {
-  Sharding& sharding = keys.sharding;
+  Sharding& sharding = keys.asked.sharding;
   read_load(section, sharding);
   sharding.expert_dispatch = static_cast<ExpertDispatch>(section.choice("expert_dispatch"));
   sharding.dispatch_format = static_cast<TokenFormat>(section.choice("dispatch_format"));
   sharding.combine_format = static_cast<TokenFormat>(section.choice("combine_format"));
   sharding.expert_overlap = static_cast<ExpertOverlap>(section.choice("expert_overlap"));
-  if (section.get("dispatch_sms")) keys.token_sms = section.number("dispatch_sms", 0);
+  if (section.get("dispatch_sms")) {
+    const double share = section.number("dispatch_sms", 0);
+    if (sharding.expert > 1) keys.asked.token_sms = share;
+  }
   read_delay(section, keys);
 }
 
 /// Reads the degrees that lie inside data * context, and those of experts.
 void read_subgroups(Section& section, ParallelKeys& keys) {
-  Mesh& mesh = keys.mesh;
+  Mesh& mesh = keys.asked.mesh;
   Diagnostics& diagnostics = section.diagnostics();
   const int replicas = mesh.replicas();
   const std::string of = " the " + std::to_string(replicas) +
@@ -281,8 +284,8 @@ void read_subgroups(Section& section, ParallelKeys& keys) {
                          std::to_string(replicas) + ", got ";
   read_experts(section, keys);
   read_split_brain(section, keys);
-  keys.data_parallel.zero_stage = section.count("zero_stage");
-  const bool shards = keys.data_parallel.zero_stage > 0;
+  keys.asked.data_parallel.zero_stage = section.count("zero_stage");
+  const bool shards = keys.asked.data_parallel.zero_stage > 0;
   const auto shard = section.get("shard");
   mesh.shard = section.count("shard", shards ? replicas : 1);
   if (shard && !shards) {
@@ -315,7 +318,7 @@ constexpr std::array kElementBytes = {4.0, 2.0, 1.0, 0.5};  // of fp32, bf16, fp
 
 /// Says why workers cannot be made of the replicas of `keys`; empty if they can.
 std::string worker_problem(const ParallelKeys& keys, int workers) {
-  const Mesh& mesh = keys.mesh;
+  const Mesh& mesh = keys.asked.mesh;
   const int data = mesh.degree(Dimension::Data);
   if (data == 1) {
     return "workers are replicas of the model; expected \"data\" of at least 2 beside it";
@@ -335,7 +338,7 @@ std::string worker_problem(const ParallelKeys& keys, int workers) {
   const bool apart = place(Dimension::Context) > place(Dimension::Data);
   if (mesh.degree(Dimension::Context) > 1 && apart) {
     return "devices that divide sequences belong to one worker; expected \"" +
-           name_of(Dimension::Context, keys.sharding) + "\" before \"data\" in \"order\"";
+           name_of(Dimension::Context, keys.asked.sharding) + "\" before \"data\" in \"order\"";
   }
   return "";
 }
@@ -355,7 +358,7 @@ void read_outer(Section& parallel, ParallelKeys& keys) {
   Diagnostics& diagnostics = parallel.diagnostics();
   const Mistakes mistakes(diagnostics);
   Section section(contract_object("parallel.outer"), *node, diagnostics);
-  const int data = keys.mesh.degree(Dimension::Data);
+  const int data = keys.asked.mesh.degree(Dimension::Data);
   OuterSteps outer;
   outer.every = section.required_count("every", "a number of steps, e.g. 500");
   const int workers = section.count("workers", std::max(2, data));
@@ -373,8 +376,8 @@ void read_outer(Section& parallel, ParallelKeys& keys) {
            "the devices of a worker share its states; expected \"workers\" of \"outer\" alone");
   }
   if (!mistakes.none()) return;
-  keys.data_parallel.outer = outer;
-  keys.mesh.shard = keys.mesh.replicas() / workers;
+  keys.asked.data_parallel.outer = outer;
+  keys.asked.mesh.shard = keys.asked.mesh.replicas() / workers;
 }
 
 }  // namespace
@@ -395,24 +398,24 @@ ParallelKeys read_parallel(const JsonNode& node, Diagnostics& diagnostics) {
   for (const auto& [key, dimension] :
        {std::pair("tensor", Dimension::Tensor), std::pair("data", Dimension::Data),
         std::pair("context", Dimension::Context)}) {
-    keys.mesh.degree(dimension) = section.count(key);
+    keys.asked.mesh.degree(dimension) = section.count(key);
   }
   read_spatial(section, keys);
-  Sharding& sharding = keys.sharding;
-  check_degrees(section, keys.mesh, sharding);
-  sharding.tensor = keys.mesh.degree(Dimension::Tensor);
-  sharding.context = sharding.image_parts() > 1 ? 1 : keys.mesh.degree(Dimension::Context);
+  Sharding& sharding = keys.asked.sharding;
+  check_degrees(section, keys.asked.mesh, sharding);
+  sharding.tensor = keys.asked.mesh.degree(Dimension::Tensor);
+  sharding.context = sharding.image_parts() > 1 ? 1 : keys.asked.mesh.degree(Dimension::Context);
   sharding.sequence_parallel = section.boolean("sequence_parallel");
   sharding.context_layout = static_cast<ContextLayout>(section.choice("context_layout"));
   read_tensor_layout(section, keys);
   read_subgroups(section, keys);
   read_tokens(section, keys);
-  read_data_parallel(section, keys.data_parallel);
+  read_data_parallel(section, keys.asked.data_parallel);
   if (section.get("gradient_reduction")) {
     const int choice = section.choice("gradient_reduction", 0);
     keys.gradient_reduction = static_cast<GradientReduction>(choice);
   }
-  read_order(section, keys.mesh);
+  read_order(section, keys.asked.mesh);
   read_outer(section, keys);
   read_stage_layouts(section, keys);
   section.finish();
@@ -420,9 +423,9 @@ ParallelKeys read_parallel(const JsonNode& node, Diagnostics& diagnostics) {
 }
 
 void check_outer(const Question& question, const JsonNode& document, Diagnostics& diagnostics) {
-  if (!question.data_parallel.outer.any()) return;
+  if (!question.layout.data_parallel.outer.any()) return;
   const JsonNode node = document.child("parallel").child("outer");
-  if (question.strategy.kind == StrategyKind::Inference) {
+  if (question.training().strategy.kind == StrategyKind::Inference) {
     report(diagnostics, node, "nothing is trained, so that weights do not move; expected none");
   }
   if (question.variation && question.variation->varies()) {

@@ -62,7 +62,7 @@ const ScheduleEntry& default_kind(const TrainingKeys& training) {
   const Strategy& strategy = training.strategy.strategy;
   if (strategy.kind == StrategyKind::Inference) return schedule_named("gpipe");
   if (!is_global(strategy)) return schedule_named("eager");
-  return schedule_named(training.micro_batches == 1 ? "naive" : "1f1b");
+  return schedule_named(training.asked.micro_batches == 1 ? "naive" : "1f1b");
 }
 
 /// Returns the schedule named at `node`, or null and a diagnostic that lists those which fit the
@@ -162,8 +162,8 @@ void read_members(Section& section, SchedulePolicy& policy) {
 SchedulePolicy default_policy(const ScheduleEntry& entry, const TrainingKeys& training) {
   SchedulePolicy policy{.kind = &entry,
                         .split_backward = entry.split_backward,
-                        .waits_for_sends = training.framework.waits_for_sends,
-                        .update_every = entry.updates_each ? 1 : training.micro_batches,
+                        .waits_for_sends = training.asked.framework.waits_for_sends,
+                        .update_every = entry.updates_each ? 1 : training.asked.micro_batches,
                         .stash = entry.stash,
                         .replays = entry.replays,
                         .chunks = entry.chunks};
@@ -287,7 +287,7 @@ void check_policy(Section& section, const SchedulePolicy& policy, const Training
   check_traits(section, policy);
   const auto node = section.get("update_every");
   if (!node || !training.batch_valid) return;
-  const int batch = training.micro_batches, every = policy.update_every;
+  const int batch = training.asked.micro_batches, every = policy.update_every;
   const bool flushes = policy.kind->flushes || (searches && global);
   if (flushes && every != batch) {
     report(diagnostics, *node,
@@ -329,11 +329,11 @@ SchedulePolicy read_schedule(const TrainingKeys& training, Diagnostics& diagnost
   if (policy.kind->order == OrderSource::File || writes_order(training)) {
     read_written_order(training, policy, diagnostics);
   }
-  if (policy.stash != StashMode::Kept && training.recompute != Recompute::None) {
+  if (policy.stash != StashMode::Kept && training.asked.recompute != Recompute::None) {
     report(diagnostics, training.node.child("recompute"),
            in_quotes(policy.kind->name) + " says itself what a forward keeps; expected \"none\"");
   }
-  if (training.balances_batch && !policy.kind->slices) {
+  if (training.asked.balances_batch && !policy.kind->slices) {
     report(diagnostics, training.node.child("micro_batch_size"),
            "a batch is balanced together with the slices of its sequences; expected a number of "
            "samples, or the schedule \"terapipe\" or \"seq1f1b\"");
@@ -433,10 +433,10 @@ void read_written_order(const TrainingKeys& training, SchedulePolicy& policy,
     const std::optional<OrderText> written = order_text(node, diagnostics);
     if (!written) return;
     StepOrder order = parse_schedule_text(written->text, written->name);
-    if (training.batch_valid && order.micro_batches != training.micro_batches) {
+    if (training.batch_valid && order.micro_batches != training.asked.micro_batches) {
       report(diagnostics, node,
              written->name + ":1: a step of " + std::to_string(order.micro_batches) +
-                 " micro-batches; expected the " + std::to_string(training.micro_batches) +
+                 " micro-batches; expected the " + std::to_string(training.asked.micro_batches) +
                  " of training, or training.micro_batches " + std::to_string(order.micro_batches));
     }
     policy.placement = order.rank_of_stage;
@@ -514,7 +514,7 @@ void check_slices(const TrainingKeys& training, const ModelGraph& graph, Diagnos
              "a profile does not say what a slice costs, so it is cut into equal parts; expected "
              "their number, {\"kind\": \"terapipe\", \"slices\": 8}");
     }
-    if (training.balances_batch) {
+    if (training.asked.balances_batch) {
       report(diagnostics, training.node.child("micro_batch_size"),
              "a profile was measured with one size of micro-batch; expected that size");
     }

@@ -66,7 +66,7 @@ bool sends_to_neighbours(const Strategy& strategy) {
 }
 
 void check_schedule(const Question& question, const JsonNode& place, Diagnostics& diagnostics) {
-  const SchedulePolicy& schedule = question.schedule;
+  const SchedulePolicy& schedule = question.training().schedule;
   const ScheduleEntry& entry = *schedule.kind;
   const bool whole = !entry.slices && !entry.replays && entry.layout != StageLayout::Mirrored &&
                      schedule.copies == 1 && entry.stash == StashMode::Kept;
@@ -82,8 +82,8 @@ void check_schedule(const Question& question, const JsonNode& place, Diagnostics
 void read_stage_layouts(Section& section, ParallelKeys& keys) {
   Diagnostics& diagnostics = section.diagnostics();
   const auto strategy = section.choice("resharding");
-  keys.resharding.strategy = static_cast<ReshardingStrategy>(strategy);
-  keys.resharding.senders =
+  keys.asked.resharding.strategy = static_cast<ReshardingStrategy>(strategy);
+  keys.asked.resharding.senders =
       section.boolean("sender_balancing") ? SenderChoice::Balanced : SenderChoice::First;
   keys.stage_layouts_node = section.get("stage_layouts");
   if (!keys.stage_layouts_node) {
@@ -116,21 +116,22 @@ void read_stage_layouts(Section& section, ParallelKeys& keys) {
   }
   keys.pipeline = ranks;
   if (!keys.pipeline_node) keys.pipeline_node = node;
-  keys.mesh.degree(Dimension::Tensor) = keys.stage_layouts.front().devices();
+  keys.asked.mesh.degree(Dimension::Tensor) = keys.stage_layouts.front().devices();
 }
 
 void check_stage_layouts(const ParallelKeys& keys, const Question& question,
                          const JsonNode& document, Diagnostics& diagnostics) {
   if (!keys.stage_layouts_node) return;
   const JsonNode& node = *keys.stage_layouts_node;
-  if (!sends_to_neighbours(question.strategy)) {
+  const Training& training = question.training();
+  if (!sends_to_neighbours(training.strategy)) {
     report(diagnostics, node,
-           "stages of different layouts cannot be trained " + name_of(question.strategy) +
-               (question.strategy.readout_every > 0 ? " with stale heads" : "") +
+           "stages of different layouts cannot be trained " + name_of(training.strategy) +
+               (training.strategy.readout_every > 0 ? " with stale heads" : "") +
                "; expected \"global\", \"local\", \"interlocking\" or \"chunked\"");
   }
   check_schedule(question, node, diagnostics);
-  if (question.unfolded && *question.unfolded != kFolded) {
+  if (question.simulation.unfolded && *question.simulation.unfolded != kFolded) {
     report(diagnostics, document.child("simulate").child("fold"),
            "with parallel.stage_layouts one rank is simulated for all devices of a pipeline rank; "
            "expected \"auto\"");
@@ -141,14 +142,14 @@ void build_stage_layouts(const ParallelKeys& keys, const JsonNode& model, BuildO
                          Question& question, Diagnostics& diagnostics) {
   if (!keys.stage_layouts_node) return;
   const int samples = options.micro_batch_size;
-  question.resharding = keys.resharding;
   for (std::size_t rank = 0; rank < keys.stage_layouts.size(); ++rank) {
     RankLayout layout = keys.stage_layouts[rank];
-    const auto same = std::find_if(
-        question.rank_layouts.begin(), question.rank_layouts.end(), [&](const RankLayout& known) {
-          return known.tensor == layout.tensor && known.data == layout.data;
-        });
-    if (same != question.rank_layouts.end()) {
+    const auto same =
+        std::find_if(question.layout.rank_layouts.begin(), question.layout.rank_layouts.end(),
+                     [&](const RankLayout& known) {
+                       return known.tensor == layout.tensor && known.data == layout.data;
+                     });
+    if (same != question.layout.rank_layouts.end()) {
       layout.graph = same->graph;
     } else if (samples % layout.data != 0) {
       report(diagnostics, keys.stage_layouts_node->item(rank),
@@ -168,7 +169,7 @@ void build_stage_layouts(const ParallelKeys& keys, const JsonNode& model, BuildO
         return;
       }
     }
-    question.rank_layouts.push_back(std::move(layout));
+    question.layout.rank_layouts.push_back(std::move(layout));
   }
 }
 

@@ -55,17 +55,17 @@ OptimizerRule read_optimizer(const JsonNode& node, Diagnostics& diagnostics) {
 void read_lora(const JsonNode& node, TrainingKeys& training, Diagnostics& diagnostics) {
   Section section(contract_object("training.lora"), node, diagnostics);
   section.require("rank", "a number of columns, e.g. 16");
-  training.adapters.rank = section.count("rank", 1);
-  training.adapters.fused = section.boolean("fused");
+  training.asked.adapters.rank = section.count("rank", 1);
+  training.asked.adapters.fused = section.boolean("fused");
   if (const auto modules = section.get("modules")) {
-    training.adapters.of = {};
+    training.asked.adapters.of = {};
     if (modules->value->kind != JsonValue::Kind::Array || modules->value->items.empty()) {
       report(diagnostics, *modules, "expected a list of products, e.g. [\"linear_qkv\"]");
     } else {
       for (std::size_t i = 0; i < modules->value->items.size(); ++i) {
         const auto name = read_choice(modules->item(i), linear_names(), diagnostics);
         if (!name) continue;
-        bool& named = training.adapters.of[static_cast<std::size_t>(*name)];
+        bool& named = training.asked.adapters.of[static_cast<std::size_t>(*name)];
         if (named) report(diagnostics, modules->item(i), "stands in the list twice");
         named = true;
       }
@@ -74,7 +74,7 @@ void read_lora(const JsonNode& node, TrainingKeys& training, Diagnostics& diagno
   constexpr std::array kBases = {NumberFormat::Bf16, NumberFormat::Int8, NumberFormat::Fp8,
                                  NumberFormat::Nf4};
   const int base = section.choice("base");
-  if (base > 0) training.optimizer.frozen = kBases[static_cast<std::size_t>(base)];
+  if (base > 0) training.asked.optimizer.frozen = kBases[static_cast<std::size_t>(base)];
   section.finish();
 }
 
@@ -82,13 +82,13 @@ void read_lora(const JsonNode& node, TrainingKeys& training, Diagnostics& diagno
 void read_update(Section& section, TrainingKeys& training) {
   Diagnostics& diagnostics = section.diagnostics();
   if (const auto node = section.get("optimizer")) {
-    training.optimizer = read_optimizer(*node, diagnostics);
+    training.asked.optimizer = read_optimizer(*node, diagnostics);
   }
   const int weights = section.choice("weights");
-  training.optimizer.weight_copies = section.count("weight_copies");
+  training.asked.optimizer.weight_copies = section.count("weight_copies");
   if (weights == 0) return;
-  training.optimizer.weights = kWeights[static_cast<std::size_t>(weights)];
-  if (training.precision != Precision::Fp8) {
+  training.asked.optimizer.weights = kWeights[static_cast<std::size_t>(weights)];
+  if (training.asked.precision != Precision::Fp8) {
     report(diagnostics, *section.get("weights"),
            "weights of 8 bits or fewer are multiplied in 8 bits; expected \"precision\": \"fp8\"");
   }
@@ -116,14 +116,14 @@ void check_divides(const std::optional<JsonNode>& node, std::optional<int> divis
 /// Fills in the sizes that are not written from those that are. REQUIRES: they divide.
 void fit_sizes(const BatchSizes& written, TrainingKeys& training) {
   if (written.count) {
-    training.micro_batches = *written.count;
+    training.asked.micro_batches = *written.count;
   } else if (written.batch && written.size) {
-    training.micro_batches = *written.batch / *written.size;
+    training.asked.micro_batches = *written.batch / *written.size;
   }
   if (written.size) {
     training.micro_batch_size = *written.size;
   } else if (written.batch) {
-    training.micro_batch_size = *written.batch / training.micro_batches;
+    training.micro_batch_size = *written.batch / training.asked.micro_batches;
   }
   training.samples_known = written.batch || written.size;
 }
@@ -142,8 +142,8 @@ void read_batch(Section& section, int data, TrainingKeys& training) {
     written.batch = *global / data;
   }
   const std::optional<JsonNode> size = section.get("micro_batch_size");
-  training.balances_batch = size && size->value->kind == JsonValue::Kind::String;
-  if (training.balances_batch) {
+  training.asked.balances_batch = size && size->value->kind == JsonValue::Kind::String;
+  if (training.asked.balances_batch) {
     section.choice("micro_batch_size", 0);
     written.size = 1;
   } else {
@@ -188,19 +188,19 @@ TrainingKeys read_training(const JsonNode& node, int data, KnownParts& known,
   training.schedule = section.get("schedule");
   training.slices = read_slices(training.schedule, diagnostics);
   read_batch(section, data, training);
-  training.precision = static_cast<Precision>(section.choice("precision"));
+  training.asked.precision = static_cast<Precision>(section.choice("precision"));
   if (const auto precision = section.get("precision")) training.precision_node = *precision;
   read_update(section, training);
   if (const auto framework = section.get("framework")) {
-    training.framework = known.framework(*framework, diagnostics);
-    const bool whole = training.micro_batches == 1 && !cuts_sequences(training);
-    if (whole) training.framework.gradient_passes = 0;  // there are none to add to
+    training.asked.framework = known.framework(*framework, diagnostics);
+    const bool whole = training.asked.micro_batches == 1 && !cuts_sequences(training);
+    if (whole) training.asked.framework.gradient_passes = 0;  // there are none to add to
   }
   if (const auto lora = section.get("lora")) read_lora(*lora, training, diagnostics);
-  training.frozen_modules = section.count("frozen_modules");
+  training.asked.frozen_modules = section.count("frozen_modules");
   if (const auto again = section.get("recompute")) read_recompute(*again, training, diagnostics);
   if (const auto offload = section.get("offload")) read_offload(*offload, training, diagnostics);
-  training.steps = section.count("steps");
+  training.asked.steps = section.count("steps");
   section.finish();
   return training;
 }
@@ -230,13 +230,13 @@ void read_some_recompute(const JsonNode& node, TrainingKeys& training, Diagnosti
   const auto modules = section.get("modules");
   const auto group = section.get("group");
   training.recompute_layers = section.written_count("full_layers");
-  training.stage_recompute.layers = section.written_count("stage_layers");
-  training.stage_recompute.group = section.count("group");
-  if (modules) training.recompute_parts = read_parts(*modules, diagnostics);
+  training.asked.stage_recompute.layers = section.written_count("stage_layers");
+  training.asked.stage_recompute.group = section.count("group");
+  if (modules) training.asked.recompute_parts = read_parts(*modules, diagnostics);
   const bool first = section.get("full_layers").has_value();
   const bool each = section.get("stage_layers").has_value();
   section.finish();
-  training.recompute = modules && !first ? Recompute::Parts : Recompute::Full;
+  training.asked.recompute = modules && !first ? Recompute::Parts : Recompute::Full;
   if (!modules && !first && !each && !group) {
     report(diagnostics, node,
            "says nothing; expected \"modules\", \"full_layers\", \"stage_layers\" or \"group\"");
@@ -244,11 +244,11 @@ void read_some_recompute(const JsonNode& node, TrainingKeys& training, Diagnosti
     report(diagnostics, node,
            "\"stage_layers\" and \"group\" go with full recompute of a stage's layers; expected "
            "them without \"modules\" and \"full_layers\"");
-  } else if (training.stage_recompute.any() &&
+  } else if (training.asked.stage_recompute.any() &&
              training.strategy.strategy.kind != StrategyKind::Global) {
     report(diagnostics, node,
            "counts layers of stages that go back once; expected it with the strategy \"global\"");
-  } else if (training.stage_recompute.group > 1 && cuts_sequences(training)) {
+  } else if (training.asked.stage_recompute.group > 1 && cuts_sequences(training)) {
     report(
         diagnostics, node.child("group"),
         "later slices of a sequence read what each layer keeps; expected 1 under a schedule that "
@@ -261,7 +261,7 @@ void read_some_recompute(const JsonNode& node, TrainingKeys& training, Diagnosti
 void read_recompute(const JsonNode& node, TrainingKeys& training, Diagnostics& diagnostics) {
   if (node.value->kind == JsonValue::Kind::String) {
     const auto choice = read_choice(node, contract_names("training", "recompute"), diagnostics);
-    if (choice) training.recompute = static_cast<Recompute>(*choice);
+    if (choice) training.asked.recompute = static_cast<Recompute>(*choice);
   } else if (node.value->kind == JsonValue::Kind::Object) {
     read_some_recompute(node, training, diagnostics);
   } else {
@@ -274,8 +274,8 @@ void read_recompute(const JsonNode& node, TrainingKeys& training, Diagnostics& d
 void read_offload(const JsonNode& node, TrainingKeys& training, Diagnostics& diagnostics) {
   Section section(contract_object("training.offload"), node, diagnostics);
   training.offload_node = node;
-  training.offload.activations = section.number("activations");
-  training.offload.optimizer = section.number("optimizer");
+  training.asked.offload.activations = section.number("activations");
+  training.asked.offload.optimizer = section.number("optimizer");
   section.finish();
 }
 
@@ -291,7 +291,7 @@ void check_parts(const TrainingKeys& training, const ModelGraph& graph, Diagnost
   }
   for (int i = 0; i < kLayerParts; ++i) {
     const auto part = static_cast<LayerPart>(i);
-    if (!training.recompute_parts.has(part) || known.has(part)) continue;
+    if (!training.asked.recompute_parts.has(part) || known.has(part)) continue;
     const std::string expected =
         names.empty() ? "\"none\" or \"full\" for this model" : join_choices(names);
     report(diagnostics, training.node.child("recompute").child("modules"),
@@ -333,20 +333,20 @@ bool trains_frozen_table(const ModelGraph& graph, int frozen) {
 /// Reports frozen weights that the model or the strategy cannot have. `training` read "lora" and
 /// "frozen_modules".
 void check_frozen(const TrainingKeys& training, const ModelGraph& graph, Diagnostics& diagnostics) {
-  const bool lora = training.adapters.rank > 0;
-  if (!lora && training.frozen_modules == 0) return;
+  const bool lora = training.asked.adapters.rank > 0;
+  if (!lora && training.asked.frozen_modules == 0) return;
   const JsonNode node = training.node.child(lora ? "lora" : "frozen_modules");
   const int modules = static_cast<int>(graph.modules.size());
   if (training.strategy.strategy.kind != StrategyKind::Global) {
     report(diagnostics, node,
            "weights are frozen under one loss; expected the strategy \"global\"");
   }
-  if (training.frozen_modules >= modules) {
+  if (training.asked.frozen_modules >= modules) {
     report(diagnostics, training.node.child("frozen_modules"),
            "leaves nothing to train; expected fewer than the " + std::to_string(modules) +
                " modules of " + in_quotes(graph.name) + ", got " +
-               std::to_string(training.frozen_modules));
-  } else if (!lora && trains_frozen_table(graph, training.frozen_modules)) {
+               std::to_string(training.asked.frozen_modules));
+  } else if (!lora && trains_frozen_table(graph, training.asked.frozen_modules)) {
     report(diagnostics, node,
            "the readout, or another table, is trained and shares weights with the embedding; "
            "expected a model with \"tied_embeddings\": false, no \"multi_token_prediction\" and no "
@@ -366,7 +366,7 @@ void check_frozen(const TrainingKeys& training, const ModelGraph& graph, Diagnos
 
 void check_contention(const Question& question, const std::optional<Cluster>& cluster,
                       const JsonNode& document, Diagnostics& diagnostics) {
-  if (!question.memory_contention || !cluster || have_rates(*cluster)) return;
+  if (!question.simulation.memory_contention || !cluster || have_rates(*cluster)) return;
   report(diagnostics, document.child("simulate").child("memory_contention"),
          "the memory bandwidth of the devices of " + in_quotes(cluster->name) +
              " is unknown; expected a cluster with a \"device\", e.g. \"a100-80g\"");
@@ -377,9 +377,9 @@ void check_memory(const TrainingKeys& training, const std::optional<ModelGraph>&
                   Diagnostics& diagnostics) {
   if (graph) check_recompute(training, *graph, diagnostics);
   if (graph) check_frozen(training, *graph, diagnostics);
-  if (!training.offload.any()) return;
+  if (!training.asked.offload.any()) return;
   if (cluster) check_offload(training, *cluster, diagnostics);
-  if (cuts_sequences && training.offload.activations > 0) {
+  if (cuts_sequences && training.asked.offload.activations > 0) {
     report(diagnostics, training.offload_node->child("activations"),
            "later slices of a sequence read what earlier ones keep, so that it cannot leave; "
            "expected 0 under a schedule that cuts sequences");

@@ -202,15 +202,16 @@ void check_straggler(const Straggler& straggler, const Question& question, const
                      Diagnostics& diagnostics) {
   const int number = straggler.devices.number;
   if (straggler.devices.of == SlowDevices::Of::Rank) {
-    check_number("rank", number, question.ranks, node.child("rank"), diagnostics);
+    check_number("rank", number, question.layout.ranks(), node.child("rank"), diagnostics);
   } else {
-    check_number("device", number, question.mesh.devices(), node.child("device"), diagnostics);
+    check_number("device", number, question.layout.mesh.devices(), node.child("device"),
+                 diagnostics);
   }
   const auto check_step = [&](const char* key, const std::optional<int>& step) {
-    if (!step || *step <= question.steps) return;
+    if (!step || *step <= question.training().steps) return;
     report(diagnostics, node.child(key),
            "step " + std::to_string(*step) + " is not measured; expected 1 to the " +
-               std::to_string(question.steps) + " of training.steps");
+               std::to_string(question.training().steps) + " of training.steps");
   };
   check_step("from_step", straggler.first_step);
   check_step("to_step", straggler.last_step);
@@ -254,10 +255,10 @@ void check_variation(const Question& question, const ParallelKeys& parallel,
     check_number("device", slow.to, cluster->devices, way.child("to"), diagnostics);
   }
   const int speeds = static_cast<int>(variation.speeds.size());
-  if (speeds > 0 && speeds != question.ranks) {
+  if (speeds > 0 && speeds != question.layout.ranks()) {
     report(diagnostics, node.child("speeds"),
            "has the speeds of " + std::to_string(speeds) + " ranks; expected one for each of the " +
-               std::to_string(question.ranks) + " pipeline ranks");
+               std::to_string(question.layout.ranks()) + " pipeline ranks");
   }
   check_single_devices(parallel, variation, node, diagnostics);
 }
@@ -270,10 +271,10 @@ ModelGraph with_documents(ModelGraph graph, const Question& question, const Json
     report(diagnostics, node,
            "no kernel of the model takes less for short documents; expected a model of text with "
            "\"attention\": \"fused\"");
-  } else if (question.slices) {
+  } else if (question.training().slices) {
     report(diagnostics, node, "token slices are of whole samples; expected a schedule without");
   } else {
-    return packed_graph(graph, draws_of(question, graph).mean(question.seed));
+    return packed_graph(graph, draws_of(question, graph).mean(question.simulation.seed));
   }
   return graph;
 }

@@ -54,33 +54,29 @@ void price(const Cluster& cluster, Precision precision, std::vector<ExecutionTra
   }
 }
 
-std::shared_ptr<const TraceWorkload> read_chakra_files(const std::string& pattern,
-                                                       const Cluster& cluster,
-                                                       std::optional<Precision> precision) {
-  const std::vector<std::string> files = files_of(pattern);
-  require_chakra(pattern);
+/// Returns the run in the files at `path`; `named` is how the user calls them.
+TraceWorkload read_chakra_files(const std::string& path, const std::string& named,
+                                const Cluster& cluster, std::optional<Precision> precision) {
+  const std::vector<std::string> files = files_of(path);
+  require_chakra(path);
   std::vector<ExecutionTrace> traces;
   for (std::size_t rank = 0; rank < files.size(); ++rank) {
     traces.push_back(read_chakra(files[rank], static_cast<int>(rank)));
   }
   if (precision) price(cluster, *precision, traces);
-  TraceWorkload workload{
-      .program = lower_traces(traces, cluster), .precision = precision, .notes = notes_on(traces)};
-  workload.named = traces.front().steps.has_value();
-  if (workload.named) workload.steps = *traces.front().steps;
-  return std::make_shared<const TraceWorkload>(std::move(workload));
+  TraceWorkload workload{.files = named,
+                         .program = std::make_shared<const Program>(lower_traces(traces, cluster)),
+                         .precision = precision,
+                         .notes = notes_on(traces)};
+  if (const auto& steps = traces.front().steps) workload.steps = *steps;
+  return workload;
 }
 
-/// Fills in the facts of `question` that reports ask of any scenario: here each stage is a module
-/// of its own.
-void describe(const TraceWorkload& workload, Question& question) {
-  const Program& program = workload.program;
-  question.ranks = static_cast<int>(program.ranks.size());
-  question.mesh.degree(Dimension::Pipeline) = question.ranks;
-  question.micro_batches = workload.named ? program.micro_batches : 1;
-  question.steps = workload.steps.measured;
-  question.graph.modules.edit().resize(static_cast<std::size_t>(program.stages));
-  question.stages = program.stages;
+/// Returns the layout of a recorded run: a pipeline rank for each file.
+Layout layout_of(const Program& program) {
+  Layout layout{.stages = program.stages};
+  layout.mesh.degree(Dimension::Pipeline) = static_cast<int>(program.ranks.size());
+  return layout;
 }
 
 }  // namespace
@@ -131,7 +127,9 @@ Question load_workload(const JsonNode& document, Diagnostics& diagnostics) {
     if (!mistakes.none()) cluster.reset();
   }
   if (const auto quality = section.get("quality")) check_quality(*quality, diagnostics);
-  if (const auto node = section.get("simulate")) read_simulate(*node, question, diagnostics);
+  if (const auto node = section.get("simulate")) {
+    question.simulation = read_simulate(*node, diagnostics);
+  }
   Section workload(contract_object("workload"), *section.get("workload"), diagnostics);
   const auto chakra = workload.require("chakra", "the path of the files, with %d for the rank");
   const std::optional<Precision> precision = read_precision(workload, cluster);
@@ -141,12 +139,11 @@ Question load_workload(const JsonNode& document, Diagnostics& diagnostics) {
   section.finish();
   if (!cluster || !diagnostics.empty()) return question;
   question.cluster = std::move(*cluster);
-  question.model_name = *pattern;
-  question.graph.name = *pattern;
   try {
-    question.workload =
-        read_chakra_files(resolved_path(*chakra->value), question.cluster, precision);
-    describe(*question.workload, question);
+    TraceWorkload read =
+        read_chakra_files(resolved_path(*chakra->value), *pattern, question.cluster, precision);
+    question.layout = layout_of(*read.program);
+    question.workload = std::move(read);
   } catch (const Error& error) {
     report(diagnostics, *chakra, error.what());
   }

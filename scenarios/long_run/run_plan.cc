@@ -149,12 +149,13 @@ void check_length(const RunPlan& plan, int seeds) {
 }  // namespace
 
 ReplicaLayout replica_layout(const Question& question) {
-  const int replicas = question.mesh.degree(Dimension::Data);
-  if (question.data_parallel.outer.any()) {  // each worker has all of the state
-    const int workers = question.mesh.replicas() / question.mesh.shard;
-    return {workers, question.mesh.devices() / workers, true};
+  const Layout& layout = question.layout;
+  const int replicas = layout.mesh.degree(Dimension::Data);
+  if (layout.data_parallel.outer.any()) {  // each worker has all of the state
+    const int workers = layout.mesh.replicas() / layout.mesh.shard;
+    return {workers, layout.mesh.devices() / workers, true};
   }
-  return {replicas, question.mesh.devices() / replicas, question.data_parallel.zero_stage == 0};
+  return {replicas, layout.mesh.devices() / replicas, layout.data_parallel.zero_stage == 0};
 }
 
 void check_run(const Question& question, const JsonNode& run, Diagnostics& diagnostics) {
@@ -196,7 +197,7 @@ RunResult simulate_run(const Question& question, const StepFacts& facts) {
   }
   check_length(plan, run.seeds);
   result.statistics =
-      goodput_over_seeds(plan, static_cast<std::uint64_t>(question.seed), run.seeds);
+      goodput_over_seeds(plan, static_cast<std::uint64_t>(question.simulation.seed), run.seeds);
   return result;
 }
 

@@ -15,7 +15,9 @@ namespace {
 constexpr double kMostSwarmOps = 3e8;  // of all seeds
 constexpr double kMostParts = 2e7;     // of gradients: stages x micro-batches
 
-int stage_count(const Question& question) { return parts_of(question.strategy, question.stages); }
+int stage_count(const Question& question) {
+  return parts_of(question.training().strategy, question.layout.stages);
+}
 
 /// Peers of each stage.
 std::vector<int> peers_of(const Question& question) {
@@ -48,7 +50,7 @@ std::vector<SwarmPeer> make_peers(const Question& question) {
 }
 
 std::vector<SwarmStage> make_stages(const Question& question, const std::vector<StageCost>& costs) {
-  const double element = element_bytes(question.precision);
+  const double element = element_bytes(question.training().precision);
   const auto message = [&](Bytes bytes) {
     return question.swarm->int8 ? int8_message(bytes, element) : bytes;
   };
@@ -119,22 +121,23 @@ void check_peers(const Question& question, const JsonNode& swarm, Diagnostics& d
 }  // namespace
 
 void check_swarm(const Question& question, const JsonNode& swarm, Diagnostics& diagnostics) {
-  if (question.strategy.kind != StrategyKind::Global) {
+  const Training& training = question.training();
+  if (training.strategy.kind != StrategyKind::Global) {
     report(diagnostics, swarm,
            "peers of a swarm send gradients through all stages; expected \"strategy\": "
            "\"global\"");
   }
-  if (question.mesh.devices() != question.mesh.degree(Dimension::Pipeline)) {
+  if (question.layout.mesh.devices() != question.layout.mesh.degree(Dimension::Pipeline)) {
     report(diagnostics, swarm,
            "a peer of a swarm is one device, and peers of a stage are its data parallelism; "
            "expected \"parallel\" with nothing but \"pipeline\" and \"stages\"");
   }
-  if (question.slices) {
+  if (training.slices) {
     report(diagnostics, swarm,
            "a swarm sends whole micro-batches of one size; expected a schedule that "
            "leaves sequences whole");
   }
-  const double parts = static_cast<double>(question.micro_batches) * stage_count(question);
+  const double parts = static_cast<double>(training.micro_batches) * stage_count(question);
   if (parts > kMostParts) {
     report(diagnostics, swarm,
            "a step has " + format_number(parts) + " micro-batches x stages; expected at most " +
@@ -149,8 +152,8 @@ SwarmResult simulate_swarm_of(const Question& question, const std::vector<StageC
   SwarmInputs& inputs = result.inputs;
   inputs.stages = make_stages(question, stages);
   inputs.peers = make_peers(question);
-  inputs.micro_batches = question.micro_batches;
-  inputs.samples_per_micro_batch = question.graph.samples_per_micro_batch.value_or(1);
+  inputs.micro_batches = question.training().micro_batches;
+  inputs.samples_per_micro_batch = question.training().graph.samples_per_micro_batch.value_or(1);
   inputs.routing = swarm.routing;
   inputs.rebalance_every = swarm.rebalance_every;
   inputs.delayed_update = swarm.delayed_update;
@@ -169,7 +172,7 @@ SwarmResult simulate_swarm_of(const Question& question, const std::vector<StageC
   check_length(inputs, swarm.seeds);
   inputs.in_flight = swarm.in_flight.value_or(enough_in_flight(inputs));
   result.statistics =
-      swarm_over_seeds(inputs, static_cast<std::uint64_t>(question.seed), swarm.seeds);
+      swarm_over_seeds(inputs, static_cast<std::uint64_t>(question.simulation.seed), swarm.seeds);
   return result;
 }
 

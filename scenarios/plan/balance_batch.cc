@@ -47,7 +47,8 @@ std::vector<SizedBatch> part_sizes(const JsonValue& document, int batch) {
     Diagnostics diagnostics;
     Question one = load_question(of_one_part(document, samples), known, diagnostics);
     if (!diagnostics.empty()) continue;  // a key that only fits another size
-    sizes.push_back({samples, std::make_shared<const ModelGraph>(std::move(one.graph)), {}});
+    sizes.push_back(
+        {samples, std::make_shared<const ModelGraph>(std::move(one.training().graph)), {}});
   }
   return sizes;
 }
@@ -66,7 +67,7 @@ void mix_sizes(const std::vector<SizedBatch>& sizes, int batch, Plan& plan) {
 /// Returns the plan of the size that takes least of all that divide the batch.
 Plan best_size(const Question& question) {
   Plan best = lay_out_one_size(question);
-  const int batch = question.micro_batches;
+  const int batch = question.training().micro_batches;
   Seconds least = planned_span(best);
   KnownParts known;
   for (int samples = 2; samples <= batch; ++samples) {
@@ -82,7 +83,7 @@ Plan best_size(const Question& question) {
   }
   best.question.document = question.document;
   best.question.swept = question.swept;
-  best.question.balances_batch = false;
+  best.question.training().balances_batch = false;
   return best;
 }
 
@@ -90,7 +91,7 @@ Plan best_size(const Question& question) {
 
 Plan balance_batch(const Question& question) {
   Plan plan = best_size(question);
-  const int batch = question.micro_batches;
+  const int batch = question.training().micro_batches;
   const JsonValue& document = *question.document;
   const bool mixes = batch > 2 && batch <= kMostSamplesMixed && balances_slices(document);
   if (mixes) mix_sizes(part_sizes(document, batch), batch, plan);

@@ -23,18 +23,20 @@ class RankTimes {
  public:
   explicit RankTimes(const Question& question) {
     if (question.variation) speeds_ = question.variation->speeds;
-    of_rank_.resize(static_cast<std::size_t>(question.ranks));
-    if (!question.rank_layouts.empty()) {
-      for (int rank = 0; rank < question.ranks; ++rank) {
+    of_rank_.resize(static_cast<std::size_t>(question.layout.ranks()));
+    if (!question.layout.rank_layouts.empty()) {
+      for (int rank = 0; rank < question.layout.ranks(); ++rank) {
         of_rank_[rank] = {times_.size()};
-        add(question, *question.rank_layouts[rank].graph, {0, 0, 0, rank});
+        add(question, *question.layout.rank_layouts[rank].graph, {0, 0, 0, rank});
       }
       return;
     }
     for (const std::optional<Coordinates>& place : places_on_machines(question)) {
-      add(question, question.graph, place.value_or(Coordinates{}));
+      add(question, question.training().graph, place.value_or(Coordinates{}));
     }
-    for (int rank = 0; rank < question.ranks; ++rank) of_rank_[rank] = machines_of(question, rank);
+    for (int rank = 0; rank < question.layout.ranks(); ++rank) {
+      of_rank_[rank] = machines_of(question, rank);
+    }
   }
 
   /// Returns the time of modules [first, last) as `stage` on the slowest device of `rank`.
@@ -48,12 +50,13 @@ class RankTimes {
 
  private:
   void add(const Question& question, const ModelGraph& graph, const Coordinates& at) {
-    const bool list = question.schedule.kind->sends_lists;
-    const auto roles = make_roles(question.strategy, question.stages, list);
+    const Training& training = question.training();
+    const bool list = training.schedule.kind->sends_lists;
+    const auto roles = make_roles(training.strategy, question.layout.stages, list);
     const ModulePrices modules = priced_modules(question, graph, at);
     times_.push_back(
-        busy_with(question.stage_recompute, *modules,
-                  busy_time(*modules, question.strategy, roles, question.schedule.update_every)));
+        busy_with(training.stage_recompute, *modules,
+                  busy_time(*modules, training.strategy, roles, training.schedule.update_every)));
   }
 
   std::vector<StageTime> times_;  // of machines, or of ranks with layouts of their own
@@ -64,15 +67,15 @@ class RankTimes {
 /// Returns the busy time of stages on the ranks that hold them, the slower one where a stage lies
 /// on two; where no rank is known, on the first.
 StageTime stage_time(const Question& question, const RankTimes& times) {
-  const bool mirrored = question.schedule.kind->layout == StageLayout::Mirrored;
-  return [&question, &times, mirrored](int stage, int first, int last) {
-    const bool known = !question.placement.empty();
+  const bool mirrored = question.training().schedule.kind->layout == StageLayout::Mirrored;
+  return [&layout = question.layout, &times, mirrored](int stage, int first, int last) {
+    const bool known = !layout.placement.empty();
     // The last part of overlapping blocks belongs to no stage of its own.
-    const int held = std::min(stage, question.stages - 1);
-    const int rank = known ? question.placement[held] : 0;
+    const int held = std::min(stage, layout.stages - 1);
+    const int rank = known ? layout.placement[held] : 0;
     const Seconds time = times.on(rank, stage, first, last);
     if (!known || !mirrored) return time;
-    return std::max(time, times.on(question.ranks - 1 - rank, stage, first, last));
+    return std::max(time, times.on(layout.ranks() - 1 - rank, stage, first, last));
   };
 }
 
@@ -104,19 +107,21 @@ class StageBytes {
  public:
   explicit StageBytes(const Plan& plan) : plan_(plan) {
     const Question& question = plan.question;
+    const Training& training = question.training();
+    const Layout& layout = question.layout;
     const bool keeps = plan.schedule.stash == StashMode::Kept;
-    const ModulePrices modules = priced_modules(question, question.graph);
+    const ModulePrices modules = priced_modules(question, training.graph);
     for (StageCost module : *modules) {
-      apply_zero(question.data_parallel, question.mesh, 1, module);
-      apply_offload(question.offload, question.data_parallel, question.mesh, module);
+      apply_zero(layout.data_parallel, layout.mesh, 1, module);
+      apply_offload(training.offload, layout.data_parallel, layout.mesh, module);
       const Footprint& state = module.state;
-      const double held = question.framework.held();
+      const double held = training.framework.held();
       const Bytes stash = keeps ? module.stash - module.host_stash : Bytes(0);
       states_.push_back(states_.back() +
                         held * (state.weights + state.gradients + state.optimizer));
       stashes_.push_back(stashes_.back() + held * stash);
     }
-    for (int rank = 0; rank < question.ranks; ++rank) {
+    for (int rank = 0; rank < layout.ranks(); ++rank) {
       const Bytes limit = plan.schedule.memory;
       Bytes least = limit > Bytes(0) ? limit : Bytes(kInfinity);
       for (const std::size_t machine : machines_of(question, rank)) {
@@ -192,7 +197,7 @@ class StageBytes {
   /// Returns the ranks that hold `stage`, of all copies of the model.
   std::vector<int> ranks_of(int stage) const {
     std::vector<int> ranks;
-    const int stages = plan_.question.stages;
+    const int stages = plan_.question.layout.stages;
     ranks.reserve(static_cast<std::size_t>(plan_.copies));
     for (int copy = 0; copy < plan_.copies; ++copy) {
       ranks.push_back(plan_.rank_of_stage[copy * stages + std::min(stage, stages - 1)]);
@@ -210,13 +215,14 @@ class StageBytes {
 }  // namespace
 
 CutModel cut_model(const Question& question) {
-  const PartitionRule& rule = question.partition;
-  const int modules = static_cast<int>(question.graph.modules.size());
-  const int parts = parts_of(question.strategy, question.stages);
+  const Layout& layout = question.layout;
+  const PartitionRule& rule = layout.partition;
+  const int modules = static_cast<int>(question.training().graph.modules.size());
+  const int parts = parts_of(question.training().strategy, layout.stages);
   const bool cuts =
       rule.kind == PartitionRule::Kind::Balanced || rule.kind == PartitionRule::Kind::Auto;
   const bool search = cuts && parts < modules;
-  CutModel cut{.partition = {}, .rank_of_stage = question.placement};
+  CutModel cut{.partition = {}, .rank_of_stage = layout.placement};
   if (rule.kind == PartitionRule::Kind::Explicit) {
     cut.partition = explicit_partition(rule.modules);
   } else if (!search) {
@@ -226,7 +232,7 @@ CutModel cut_model(const Question& question) {
   const RankTimes times(question);
   if (search) cut.partition = balanced_partition(modules, parts, stage_time(question, times));
   if (cut.rank_of_stage.empty()) {
-    cut.rank_of_stage = contiguous_ranks(question.ranks, question.stages, times);
+    cut.rank_of_stage = contiguous_ranks(layout.ranks(), layout.stages, times);
   }
   return cut;
 }
@@ -237,12 +243,12 @@ Partition fitting_partition(Plan plan) {
   const Question& question = plan.question;
   if (plan.schedule.is_sought()) {
     // The order is found later; one that keeps no more than 1F1B does always exists.
-    const bool has_one =
-        question.strategy.kind == StrategyKind::Global && question.stages == question.ranks;
+    const bool has_one = question.training().strategy.kind == StrategyKind::Global &&
+                         question.layout.stages == question.layout.ranks();
     if (!has_one) return by_time;
     plan.schedule.kind = &schedule_named("1f1b");
   }
-  const int modules = static_cast<int>(question.graph.modules.size());
+  const int modules = static_cast<int>(question.training().graph.modules.size());
   const RankTimes times(question);
   const StageTime time = stage_time(question, times);
   StageBytes bytes(plan);

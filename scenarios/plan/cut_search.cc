@@ -78,13 +78,13 @@ class CutSearch {
       : plan_(plan),
         laid_(plan),
         effort_(effort),
-        random_(static_cast<std::uint64_t>(plan.question.seed), 11) {
+        random_(static_cast<std::uint64_t>(plan.question.simulation.seed), 11) {
     Question& question = plan_.question;
     if (!question.known_prices) question.known_prices = std::make_shared<KnownPrices>();
-    cuts_ = question.partition.kind == PartitionRule::Kind::Auto;
+    cuts_ = question.layout.partition.kind == PartitionRule::Kind::Auto;
     const ScheduleEntry& entry = *plan_.schedule.kind;
     sought_ = plan_.schedule.is_sought();
-    lays_ = question.lays_freely && plan_.copies == 1 && !plan_.schedule.order &&
+    lays_ = question.layout.lays_freely && plan_.copies == 1 && !plan_.schedule.order &&
             (sought_ || entry.layout == StageLayout::Any);
     limit_ = plan_.schedule.memory;
     const double ops = 6.0 * static_cast<double>(plan_.rank_of_stage.size()) * plan_.micro_batches;
@@ -191,7 +191,7 @@ class CutSearch {
   std::vector<std::vector<int>> placements(const std::vector<int>& own) const {
     std::vector<std::vector<int>> all = {own};
     if (!lays_) return all;
-    const int stages = static_cast<int>(own.size()), ranks = plan_.question.ranks;
+    const int stages = static_cast<int>(own.size()), ranks = plan_.question.layout.ranks();
     const auto add = [&](std::vector<int> one) {
       if (std::find(all.begin(), all.end(), one) == all.end()) all.push_back(std::move(one));
     };
@@ -209,7 +209,7 @@ class CutSearch {
   std::vector<std::vector<int>> first_cuts(const Choice& own, const std::vector<int>& ranks) const {
     if (!cuts_) return {own.cuts};
     Question question = plan_.question;
-    question.placement = ranks;
+    question.layout.placement = ranks;
     const int parts = static_cast<int>(own.cuts.size()) - 1;
     return {cut_model(question).partition.boundaries,
             uniform_partition(own.cuts.back(), parts).boundaries};
@@ -260,9 +260,9 @@ class CutSearch {
     };
     for (std::size_t stage = 0; stage < own.size(); ++stage) {
       if (std::count(own.begin(), own.end(), own[stage]) == 1) continue;
-      const int rank = random_.integer(0, plan_.question.ranks - 1);
-      const int first = plan_.question.ranks > kMostRanksTried ? rank : 0;
-      const int end = std::min(first + kMostRanksTried, plan_.question.ranks);
+      const int rank = random_.integer(0, plan_.question.layout.ranks() - 1);
+      const int first = plan_.question.layout.ranks() > kMostRanksTried ? rank : 0;
+      const int end = std::min(first + kMostRanksTried, plan_.question.layout.ranks());
       for (int other = first; other < end; ++other) {
         std::vector<int> ranks = own;
         ranks[stage] = other;
@@ -370,19 +370,19 @@ Seconds simulated_time(const Plan& plan) {
 
 /// Has the question of `plan` say what was chosen.
 void settle(Plan& plan) {
-  PartitionRule& rule = plan.question.partition;
+  PartitionRule& rule = plan.question.layout.partition;
   rule = {.kind = PartitionRule::Kind::Explicit};
   for (int part = 0; part < plan.partition.stages(); ++part) {
     rule.modules.push_back(plan.partition.boundaries[part + 1] - plan.partition.boundaries[part]);
   }
-  if (plan.copies == 1) plan.question.placement = plan.rank_of_stage;
-  plan.question.lays_freely = false;
+  if (plan.copies == 1) plan.question.layout.placement = plan.rank_of_stage;
+  plan.question.layout.lays_freely = false;
 }
 
 }  // namespace
 
 bool leaves_cut(const Question& question) {
-  return question.partition.kind == PartitionRule::Kind::Auto || question.lays_freely;
+  return question.layout.partition.kind == PartitionRule::Kind::Auto || question.layout.lays_freely;
 }
 
 Plan search_cut(const LaidOut& laid_out, const CutEffort& effort) {

@@ -23,8 +23,9 @@ constexpr int kStepsOfLook = 4;             // and more where a step has few mic
 constexpr std::size_t kLooksAtFlushed = 2;  // the best, and the best hand-made one
 
 bool is_v(const Plan& plan, int stage) {
-  const int turn = stage / plan.question.ranks, place = stage % plan.question.ranks;
-  const int rank = turn % 2 == 0 ? place : plan.question.ranks - 1 - place;
+  const int turn = stage / plan.question.layout.ranks(),
+            place = stage % plan.question.layout.ranks();
+  const int rank = turn % 2 == 0 ? place : plan.question.layout.ranks() - 1 - place;
   return plan.rank_of_stage[stage] == rank;
 }
 
@@ -35,18 +36,20 @@ bool lies_as(const Plan& plan, const ScheduleEntry& entry) {
     for (int stage = 0; stage < stages; ++stage) {
       if (!holds(stage)) return false;
     }
-    return stages % plan.question.ranks == 0;
+    return stages % plan.question.layout.ranks() == 0;
   };
-  const auto in_loops = [&](int s) { return plan.rank_of_stage[s] == s % plan.question.ranks; };
+  const auto in_loops = [&](int s) {
+    return plan.rank_of_stage[s] == s % plan.question.layout.ranks();
+  };
   switch (entry.layout) {
     case StageLayout::Any:
       return true;
     case StageLayout::OneEach:
-      return stages == plan.question.ranks && all(in_loops);
+      return stages == plan.question.layout.ranks() && all(in_loops);
     case StageLayout::Loop:
       return all(in_loops);
     case StageLayout::V:
-      return stages % (entry.chunks * plan.question.ranks) == 0 &&
+      return stages % (entry.chunks * plan.question.layout.ranks()) == 0 &&
              all([&](int s) { return is_v(plan, s); });
     case StageLayout::Mirrored:
       return false;
@@ -56,7 +59,7 @@ bool lies_as(const Plan& plan, const ScheduleEntry& entry) {
 
 /// Says that a schedule trains as "auto" does: all micro-batches of a step make one update.
 bool competes(const Plan& plan, const ScheduleEntry& entry) {
-  const bool global = plan.question.strategy.kind == StrategyKind::Global;
+  const bool global = plan.question.training().strategy.kind == StrategyKind::Global;
   if (entry.order != OrderSource::Function) return false;
   // Another way to send gradients, or eager by another name.
   if (entry.sends_lists || entry.trains == Trains::Local) return false;
@@ -65,10 +68,10 @@ bool competes(const Plan& plan, const ScheduleEntry& entry) {
   if (global && !entry.parts_steps()) return false;
   if (!lies_as(plan, entry)) return false;
   const int stages = static_cast<int>(plan.rank_of_stage.size());
-  return entry.problem == nullptr ||
-         entry
-             .problem({plan.question.ranks, stages, plan.micro_batches, plan.schedule.update_every})
-             .empty();
+  return entry.problem == nullptr || entry
+                                         .problem({plan.question.layout.ranks(), stages,
+                                                   plan.micro_batches, plan.schedule.update_every})
+                                         .empty();
 }
 
 }  // namespace
@@ -79,7 +82,7 @@ std::vector<SchedulePolicy> hand_made_schedules(const Plan& plan) {
     if (!competes(plan, entry)) continue;
     SchedulePolicy policy = plan.schedule;
     policy.kind = &entry;
-    policy.chunks = static_cast<int>(plan.rank_of_stage.size()) / plan.question.ranks;
+    policy.chunks = static_cast<int>(plan.rank_of_stage.size()) / plan.question.layout.ranks();
     policy.split_backward = entry.split_backward;
     policies.push_back(policy);
     if (!entry.other_backward.empty() || (entry.flushes && entry.split_backward)) continue;
@@ -150,7 +153,7 @@ std::vector<SchedulePolicy> orders_of(const std::vector<SchedulePolicy>& policie
 /// Returns the bytes of each simulated rank: those that the schedule may take, or of the smallest
 /// device for which the rank stands.
 std::vector<double> capacities(const Plan& plan) {
-  const Mesh& mesh = plan.question.mesh;
+  const Mesh& mesh = plan.question.layout.mesh;
   std::vector<double> bytes;
   for (const Coordinates& rank : simulated_ranks(mesh, plan.unfolded)) {
     bytes.push_back(plan.schedule.memory > Bytes(0) ? plan.schedule.memory.value() : kInfinity);
@@ -169,7 +172,7 @@ SearchInputs search_inputs(const Plan& plan, const LowerInputs& inputs) {
   SearchInputs search{.candidates = hand_made_schedules(plan),
                       .own = plan.schedule,
                       .capacity = capacity,
-                      .seed = plan.question.seed};
+                      .seed = plan.question.simulation.seed};
   ScheduleInputs shape{.stages = static_cast<int>(plan.rank_of_stage.size()),
                        .micro_batches = plan.micro_batches,
                        .rank_of_stage = plan.rank_of_stage,
@@ -183,9 +186,9 @@ SearchInputs search_inputs(const Plan& plan, const LowerInputs& inputs) {
   const double ops = 3.0 * shape.stages * shape.micro_batches;
   search.evaluations = plan.schedule.evaluations.value_or(
       static_cast<int>(std::clamp(kOpsOfSearch / ops, kLeastLooks, kMostLooks)));
-  if (plan.question.strategy.readout_every > 0) {
+  if (plan.question.training().strategy.readout_every > 0) {
     search.lists.clear();  // readouts travel at micro-batches that one step does not show
-  } else if (plan.question.strategy.kind == StrategyKind::Global) {
+  } else if (plan.question.training().strategy.kind == StrategyKind::Global) {
     search.starts = orders_of(search.candidates, shape);
     // Updates come at the end of the step, those of a rank together.
     for (ListInputs& list : search.lists) {
@@ -243,7 +246,7 @@ SchedulePolicy find_order(const LaidOut& laid_out) {
       best_time = step.time;
       best = policy;
     }
-    const bool certain = plan.question.strategy.kind == StrategyKind::Global;
+    const bool certain = plan.question.training().strategy.kind == StrategyKind::Global;
     if (++looks >= kLooksAtFlushed && certain && !step.shares_links) break;
   }
   if (!best) refuse(plan, search.capacity, least);

@@ -43,12 +43,12 @@ Framework framework_on(const Machine& machine, Framework framework) {
 
 /// Returns the mesh of the devices that divide the stages of `rank`.
 Mesh mesh_of(const Question& question, int rank) {
-  Mesh mesh = question.mesh;
-  if (question.rank_layouts.empty()) return mesh;
-  const RankLayout& layout = question.rank_layouts[rank];
+  Mesh mesh = question.layout.mesh;
+  if (question.layout.rank_layouts.empty()) return mesh;
+  const RankLayout& layout = question.layout.rank_layouts[rank];
   mesh.degree(Dimension::Tensor) = layout.tensor;
   mesh.degree(Dimension::Data) = layout.data;
-  if (question.data_parallel.zero_stage > 0) mesh.shard = layout.data;
+  if (question.layout.data_parallel.zero_stage > 0) mesh.shard = layout.data;
   return mesh;
 }
 
@@ -66,13 +66,14 @@ std::vector<std::pair<StageCost*, StageCost*>> stages_apart(const Plan& plan,
 /// Adds the copies of messages between ranks that the framework has the kernels' queue make: each
 /// op copies what it reads of another rank, and what another rank reads of it.
 void add_message_copies(const Plan& plan, std::vector<StageCost>& stages) {
-  const BytesPerSecond rate = plan.question.framework.message_copies;
+  const Training& training = plan.question.training();
+  const BytesPerSecond rate = training.framework.message_copies;
   if (rate == BytesPerSecond()) return;
   for (const auto& [before, after] : stages_apart(plan, stages)) {
     const OpCost copy{.time = before->output / rate};
     for (StageCost* end : {before, after}) {
       end->forward += copy;
-      if (plan.question.strategy.kind == StrategyKind::Global) end->backward_input += copy;
+      if (training.strategy.kind == StrategyKind::Global) end->backward_input += copy;
     }
   }
 }
@@ -82,11 +83,12 @@ void add_message_copies(const Plan& plan, std::vector<StageCost>& stages) {
 void add_message_gathers(const Plan& plan, const PriceInputs& prices,
                          std::vector<StageCost>& stages) {
   if (plan.schedule.message_parts == 1) return;
+  const bool global = plan.question.training().strategy.kind == StrategyKind::Global;
   for (const auto& [before, after] : stages_apart(plan, stages)) {
     const Exchange gather{.kind = CollectiveKind::AllGather, .bytes = before->output};
     const OpCost cost{.waiting = prices.exchange_time(gather), .exchanges = {gather}};
     after->forward += cost;
-    if (plan.question.strategy.kind == StrategyKind::Global) before->backward_input += cost;
+    if (global) before->backward_input += cost;
   }
 }
 
@@ -107,24 +109,26 @@ int backwards_of_update(const Plan& plan, const StageRole& role) {
 void lay_stages_out(const Plan& plan, LowerInputs& inputs) {
   const Question& question = plan.question;
   StageLayouts& layouts = inputs.layouts;
-  layouts.resharding = question.resharding;
+  const Layout& layout = question.layout;
+  layouts.resharding = layout.resharding;
   std::vector<std::vector<StageCost>> modules;  // by rank
   const Partition& partition = plan.partition;
-  for (int rank = 0; rank < question.ranks; ++rank) {
+  for (int rank = 0; rank < layout.ranks(); ++rank) {
     layouts.meshes.push_back(mesh_of(question, rank));
-    modules.push_back(*priced_in_stages(question, *question.rank_layouts[rank].graph,
-                                        {0, 0, 0, rank}, partition));
+    modules.push_back(
+        *priced_in_stages(question, *layout.rank_layouts[rank].graph, {0, 0, 0, rank}, partition));
   }
+  const Training& training = question.training();
   for (int stage = 0; stage < partition.stages(); ++stage) {
     const int rank = plan.rank_of_stage[stage], first = partition.boundaries[stage];
-    StageCost cost = price_stages(modules[rank], partition, question.strategy, inputs.roles)[stage];
-    apply_zero(question.data_parallel, layouts.meshes[rank],
+    StageCost cost = price_stages(modules[rank], partition, training.strategy, inputs.roles)[stage];
+    apply_zero(layout.data_parallel, layouts.meshes[rank],
                backwards_of_update(plan, inputs.roles[stage]), cost);
-    apply_offload(question.offload, question.data_parallel, layouts.meshes[rank], cost);
+    apply_offload(training.offload, layout.data_parallel, layouts.meshes[rank], cost);
     layouts.inputs.push_back(first == 0 ? Bytes(0) : modules[rank][first - 1].output);
     layouts.outputs.push_back(cost.output);
     layouts.whole_outputs.push_back(
-        question.graph.modules[partition.boundaries[stage + 1] - 1].output);
+        training.graph.modules[partition.boundaries[stage + 1] - 1].output);
     inputs.stages.push_back(std::move(cost));
   }
   add_message_copies(plan, inputs.stages);
@@ -162,15 +166,15 @@ constexpr std::size_t kPricedModels = 32;
 /// question.known_prices, and no layouts of ranks.
 ModulePrices& known_modules(const Question& question, const Coordinates& at) {
   std::list<KnownPrices::Modules>& known = question.known_prices->modules;
-  const SharedList<Module>& modules = question.graph.modules;
+  const SharedList<Module>& modules = question.training().graph.modules;
   const auto same = std::find_if(known.begin(), known.end(), [&](const KnownPrices::Modules& one) {
     return one.of.shares(modules) && one.devices == question.cluster.devices && one.at == at &&
-           one.mesh == question.mesh;
+           one.mesh == question.layout.mesh;
   });
   if (same != known.end()) {
     known.splice(known.begin(), known, same);
   } else {
-    known.push_front({modules, question.cluster.devices, question.mesh, at, nullptr});
+    known.push_front({modules, question.cluster.devices, question.layout.mesh, at, nullptr});
     if (known.size() > kPricedModels) known.pop_back();
   }
   return known.front().prices;
@@ -190,8 +194,9 @@ std::size_t KnownPrices::ExchangeHash::operator()(const ExchangeKey& key) const 
 PriceInputs price_inputs(const Question& question, const Coordinates& at) {
   const Mesh own = mesh_of(question, at[static_cast<int>(Dimension::Pipeline)]);
   const Machine& machine = machine_of(question.cluster, device_of(own, at));
-  PriceInputs prices = {device_under(question.framework, machine.device), question.precision,
-                        question.optimizer, framework_on(machine, question.framework)};
+  const Training& training = question.training();
+  PriceInputs prices = {device_under(training.framework, machine.device), training.precision,
+                        training.optimizer, framework_on(machine, training.framework)};
   // Groups of one place stand for all of its machine; many modules exchange the same.
   const auto known =
       question.known_prices ? question.known_prices : std::make_shared<KnownPrices>();
@@ -214,8 +219,8 @@ ModulePrices priced_modules(const Question& question, const ModelGraph& graph,
     return std::make_shared<const std::vector<StageCost>>(
         price_modules(graph, price_inputs(question, at)));
   };
-  const bool kept = question.known_prices && question.rank_layouts.empty() &&
-                    graph.modules.shares(question.graph.modules);
+  const bool kept = question.known_prices && question.layout.rank_layouts.empty() &&
+                    graph.modules.shares(question.training().graph.modules);
   if (!kept) return priced();
   ModulePrices& known = known_modules(question, at);
   if (!known) known = priced();
@@ -229,8 +234,8 @@ std::vector<std::optional<Coordinates>> places_on_machines(const Question& quest
     places.front() = Coordinates{};
     return places;
   }
-  for (const Coordinates& at : simulated_ranks(question.mesh, {true, true, true, true})) {
-    auto& place = places[machine_number(cluster, device_of(question.mesh, at))];
+  for (const Coordinates& at : simulated_ranks(question.layout.mesh, {true, true, true, true})) {
+    auto& place = places[machine_number(cluster, device_of(question.layout.mesh, at))];
     if (!place) place = at;
   }
   return places;
@@ -239,9 +244,9 @@ std::vector<std::optional<Coordinates>> places_on_machines(const Question& quest
 std::vector<std::size_t> machines_of(const Question& question, int rank) {
   if (!is_mixed(question.cluster)) return {0};
   std::set<std::size_t> machines;
-  for (const Coordinates& by : folded_ranks(question.mesh, kFolded)) {
-    const Coordinates at = shifted(question.mesh, {0, 0, 0, rank}, by);
-    machines.insert(machine_number(question.cluster, device_of(question.mesh, at)));
+  for (const Coordinates& by : folded_ranks(question.layout.mesh, kFolded)) {
+    const Coordinates at = shifted(question.layout.mesh, {0, 0, 0, rank}, by);
+    machines.insert(machine_number(question.cluster, device_of(question.layout.mesh, at)));
   }
   return {machines.begin(), machines.end()};
 }
@@ -249,9 +254,9 @@ std::vector<std::size_t> machines_of(const Question& question, int rank) {
 ModulePrices priced_in_stages(const Question& question, const ModelGraph& graph,
                               const Coordinates& at, const Partition& partition) {
   ModulePrices modules = priced_modules(question, graph, at);
-  if (!question.stage_recompute.any()) return modules;
+  if (!question.training().stage_recompute.any()) return modules;
   return std::make_shared<const std::vector<StageCost>>(
-      recomputed_in_stages(*modules, partition, question.stage_recompute));
+      recomputed_in_stages(*modules, partition, question.training().stage_recompute));
 }
 
 namespace {
@@ -276,35 +281,37 @@ Bytes memory_of_libraries(const Framework& framework, const Device& device) {
 LowerInputs lower_inputs(const Plan& plan) {
   const Question& question = plan.question;
   const bool list = plan.schedule.kind->sends_lists;
+  const Training& training = question.training();
+  const Layout& layout = question.layout;
   LowerInputs inputs = {
       .policy = plan.schedule,
-      .strategy = question.strategy,
-      .roles = make_roles(question.strategy, question.stages, list),
+      .strategy = training.strategy,
+      .roles = make_roles(training.strategy, layout.stages, list),
       .cluster = question.cluster,
-      .mesh = question.mesh,
+      .mesh = layout.mesh,
       .unfolded = plan.unfolded,
-      .data_parallel = question.data_parallel,
-      .memory_contention = question.memory_contention,
-      .token_sms = question.token_sms,
-      .passes_by_deepep = question.sharding.expert > 1 &&
-                          question.sharding.expert_dispatch == ExpertDispatch::DeepEp,
-      .memory_held = question.framework.held()};
+      .data_parallel = layout.data_parallel,
+      .memory_contention = question.simulation.memory_contention,
+      .token_sms = layout.token_sms,
+      .passes_by_deepep =
+          layout.sharding.expert > 1 && layout.sharding.expert_dispatch == ExpertDispatch::DeepEp,
+      .memory_held = training.framework.held()};
   if (question.variation) inputs.slow = question.variation->always_slow();
   if (question.known_prices) inputs.known_flows = question.known_prices->flows;
   for (const int device : device_numbers(plan)) {
     const Device& kind = machine_of(question.cluster, device).device;
-    inputs.libraries.push_back(memory_of_libraries(question.framework, kind));
+    inputs.libraries.push_back(memory_of_libraries(training.framework, kind));
   }
   const auto append_costs = [&](const ModelGraph& graph, const Coordinates& at) {
     std::vector<StageCost> once =
         price_stages(*priced_in_stages(question, graph, at, plan.partition), plan.partition,
-                     question.strategy, inputs.roles);
+                     training.strategy, inputs.roles);
     apply_stash_mode(plan.schedule.stash, once);
     for (std::size_t s = 0; s < once.size(); ++s) {
       StageCost& stage = once[s];
-      apply_zero(question.data_parallel, question.mesh, backwards_of_update(plan, inputs.roles[s]),
+      apply_zero(layout.data_parallel, layout.mesh, backwards_of_update(plan, inputs.roles[s]),
                  stage);
-      apply_offload(question.offload, question.data_parallel, question.mesh, stage);
+      apply_offload(training.offload, layout.data_parallel, layout.mesh, stage);
     }
     add_message_copies(plan, once);
     add_message_gathers(plan, price_inputs(question, at), once);
@@ -317,10 +324,10 @@ LowerInputs lower_inputs(const Plan& plan) {
       for (const TokenSlice& slice : batch.slices) append_costs(batch.graph->slice(slice), at);
     }
     const bool whole = plan.sized_batches.empty() && plan.slices.empty();
-    if (whole) append_costs(question.graph, at);
-    for (const TokenSlice& slice : plan.slices) append_costs(question.graph.slice(slice), at);
+    if (whole) append_costs(training.graph, at);
+    for (const TokenSlice& slice : plan.slices) append_costs(training.graph.slice(slice), at);
   };
-  if (!question.rank_layouts.empty()) {
+  if (!layout.rank_layouts.empty()) {
     lay_stages_out(plan, inputs);
     repeat_for_machines(question.cluster, inputs.stages);
   } else {
@@ -334,7 +341,7 @@ LowerInputs lower_inputs(const Plan& plan) {
 
 Schedule schedule_of(const Plan& plan, LowerInputs& inputs, int steps) {
   // Readouts travel once in a period of whole steps, so the written order must span one.
-  const int period = plan.question.strategy.readout_every * plan.micro_batches;
+  const int period = plan.question.training().strategy.readout_every * plan.micro_batches;
   std::vector<int> slice_counts;
   int slices = std::max(1, static_cast<int>(plan.slices.size()));
   int turns = plan.micro_batches;  // through the slices, in a step
@@ -369,7 +376,7 @@ Program lower_plan(const Plan& plan, LowerInputs inputs, int steps) {
 }
 
 Program lower_plan(const Plan& plan, int steps) {
-  CHECK(!plan.question.workload, "a workload has its program");
+  CHECK(!plan.question.trace(), "a recorded run has its program");
   return lower_plan(plan, lower_inputs(plan), steps);
 }
 

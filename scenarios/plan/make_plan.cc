@@ -14,13 +14,12 @@ namespace interlock {
 namespace {
 
 /// Returns the plan of a traced run: each of its stages is a module of its own.
-Plan plan_of_workload(const Question& question) {
-  const Program& program = question.workload->program;
+Plan plan_of_trace(const Question& question, const TraceWorkload& trace) {
+  const Program& program = *trace.program;
   Plan plan{.question = question,
             .rank_of_stage = std::vector<int>(static_cast<std::size_t>(program.stages)),
-            .schedule = question.schedule,
-            .micro_batches = question.micro_batches,
-            .unfolded = question.unfolded.value_or(kFolded)};
+            .micro_batches = trace.steps.micro_batches,
+            .unfolded = question.simulation.unfolded.value_or(kFolded)};
   for (int stage = 0; stage <= program.stages; ++stage) plan.partition.boundaries.push_back(stage);
   for (std::size_t rank = 0; rank < program.ranks.size(); ++rank) {
     for (const int stage : program.ranks[rank].stages) {
@@ -39,7 +38,8 @@ void add_copy(Plan& plan) {
     return;
   }
   const std::vector<int> first = plan.rank_of_stage;
-  for (const int rank : first) plan.rank_of_stage.push_back(plan.question.ranks - 1 - rank);
+  const int last = plan.question.layout.ranks() - 1;
+  for (const int rank : first) plan.rank_of_stage.push_back(last - rank);
 }
 
 /// Says why ranks of `plan` differ from those for which they would stand under `unfolded`; empty if
@@ -48,17 +48,18 @@ std::string variation_folding_problem(const Plan& plan, const Unfolded& unfolded
   const Question& question = plan.question;
   if (!question.variation) return "";
   const VariationConditions& variation = *question.variation;
-  if (variation.jitters() && folded_ranks(question.mesh, unfolded).size() > 1) {
+  const Layout& layout = question.layout;
+  if (variation.jitters() && folded_ranks(layout.mesh, unfolded).size() > 1) {
     return "jitter makes equal devices differ";
   }
-  if (variation.documents && question.mesh.degree(Dimension::Data) > 1 &&
+  if (variation.documents && layout.mesh.degree(Dimension::Data) > 1 &&
       !unfolded[static_cast<std::size_t>(Dimension::Data)]) {
     return "replicas read documents of their own";
   }
-  std::string problem = slow_folding_problem(variation.always_slow(), question.mesh, unfolded);
+  std::string problem = slow_folding_problem(variation.always_slow(), layout.mesh, unfolded);
   for (const Straggler& straggler : variation.stragglers) {
     if (!problem.empty() || straggler.always()) continue;
-    problem = slow_folding_problem({straggler.devices}, question.mesh, unfolded);
+    problem = slow_folding_problem({straggler.devices}, layout.mesh, unfolded);
   }
   return problem;
 }
@@ -68,7 +69,7 @@ std::string variation_folding_problem(const Plan& plan, const Unfolded& unfolded
 Plan make_plan(const Question& question) { return complete(lay_out(question)); }
 
 Plan complete(LaidOut laid_out) {
-  if (laid_out.draft.question.workload) return std::move(laid_out.draft);
+  if (laid_out.draft.question.trace()) return std::move(laid_out.draft);
   if (leaves_cut(laid_out.draft.question)) {
     Plan plan = search_cut(laid_out);
     plan.unfolded = exact_folding(plan);
@@ -83,8 +84,9 @@ Plan complete(LaidOut laid_out) {
 }
 
 LaidOut lay_out(const Question& question) {
-  if (question.workload) return {plan_of_workload(question)};
-  return {question.balances_batch ? balance_batch(question) : lay_out_one_size(question)};
+  if (const TraceWorkload* const trace = question.trace()) return {plan_of_trace(question, *trace)};
+  return {question.training().balances_batch ? balance_batch(question)
+                                             : lay_out_one_size(question)};
 }
 
 const Plan& LaidOut::ordered() const {
@@ -94,17 +96,18 @@ const Plan& LaidOut::ordered() const {
 
 Plan lay_out_one_size(const Question& question) {
   CutModel cut = cut_model(question);
+  const Training& training = question.training();
   Plan plan{.question = question,
             .rank_of_stage = std::move(cut.rank_of_stage),
             .partition = std::move(cut.partition),
-            .schedule = question.schedule,
-            .micro_batches = question.micro_batches,
-            .unfolded = question.unfolded.value_or(kFolded)};
-  if (question.slices) plan.slices = cut_sequences(plan, *question.slices);
+            .schedule = training.schedule,
+            .micro_batches = training.micro_batches,
+            .unfolded = question.simulation.unfolded.value_or(kFolded)};
+  if (training.slices) plan.slices = cut_sequences(plan, *training.slices);
   const StageLayout laid = plan.schedule.kind->layout;
   if (laid == StageLayout::Mirrored || plan.schedule.copies > 1) add_copy(plan);
-  const bool balanced = question.partition.kind == PartitionRule::Kind::Balanced;
-  if (balanced && is_mixed(question.cluster) && question.rank_layouts.empty()) {
+  const bool balanced = question.layout.partition.kind == PartitionRule::Kind::Balanced;
+  if (balanced && is_mixed(question.cluster) && question.layout.rank_layouts.empty()) {
     plan.partition = fitting_partition(plan);
   }
   return plan;
@@ -112,20 +115,22 @@ Plan lay_out_one_size(const Question& question) {
 
 Unfolded exact_folding(const Plan& plan) {
   const Question& question = plan.question;
-  const std::vector<Unfolded> all = foldings(question.mesh);
+  const std::vector<Unfolded> all = foldings(question.layout.mesh);
   if (all.size() == 1) return all.front();
   Plan tried = plan;
   std::string problem;
-  for (const Unfolded& unfolded : question.unfolded ? std::vector{*question.unfolded} : all) {
+  for (const Unfolded& unfolded :
+       question.simulation.unfolded ? std::vector{*question.simulation.unfolded} : all) {
     tried.unfolded = unfolded;
     problem = variation_folding_problem(tried, unfolded);
     if (!problem.empty()) continue;
     const Program program = lower_plan(tried, 1);
     problem = program.folding_problem;
-    if (problem.empty() && question.data_parallel.outer.any()) {
+    if (problem.empty() && question.layout.data_parallel.outer.any()) {
       problem = lower_outer_step(tried, lower_inputs(tried)).folding_problem;
     }
-    if (problem.empty() && question.engine == EngineKind::SimGrid && crosses_again(program)) {
+    if (problem.empty() && question.simulation.engine == EngineKind::SimGrid &&
+        crosses_again(program)) {
       problem = "of their equal messages several cross one link, which SimGrid cannot be told";
     }
     if (problem.empty()) return unfolded;
@@ -137,8 +142,8 @@ Unfolded exact_folding(const Plan& plan) {
 
 std::vector<int> device_numbers(const Plan& plan) {
   std::vector<int> numbers;
-  for (const Coordinates& at : simulated_ranks(plan.question.mesh, plan.unfolded)) {
-    numbers.push_back(device_of(plan.question.mesh, at));
+  for (const Coordinates& at : simulated_ranks(plan.question.layout.mesh, plan.unfolded)) {
+    numbers.push_back(device_of(plan.question.layout.mesh, at));
   }
   return numbers;
 }

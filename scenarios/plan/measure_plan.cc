@@ -34,28 +34,29 @@ bool varies(const Plan& plan) {
 /// Counts the samples of a step, all replicas together; nothing where those of a micro-batch are
 /// unknown.
 std::optional<double> samples_per_step(const Plan& plan) {
-  const std::optional<double>& each = plan.question.graph.samples_per_micro_batch;
+  const std::optional<double>& each = plan.question.training().graph.samples_per_micro_batch;
   if (!each) return std::nullopt;
   double samples = *each * static_cast<double>(plan.micro_batches);
   if (!plan.sized_batches.empty()) samples = 0;  // it is theirs
   for (const SizedBatch& batch : plan.sized_batches) samples += batch.samples;
-  return samples * static_cast<double>(plan.question.mesh.degree(Dimension::Data));
+  return samples * static_cast<double>(plan.question.layout.mesh.degree(Dimension::Data));
 }
 
 /// Returns what engines are told of jitter, and of stragglers that are slow in some steps.
 Variation variation_of(const Plan& plan) {
   const Question& question = plan.question;
   const VariationConditions& conditions = *question.variation;
-  Variation variation = {.seed = static_cast<std::uint64_t>(question.seed),
+  Variation variation = {.seed = static_cast<std::uint64_t>(question.simulation.seed),
                          .compute = conditions.jitter,
                          .transfers = conditions.link_jitter};
   for (const Straggler& straggler : conditions.stragglers) {
     if (straggler.always()) continue;
-    const auto by_rank = slowdowns({straggler.devices}, question.mesh, plan.unfolded);
+    const auto by_rank = slowdowns({straggler.devices}, question.layout.mesh, plan.unfolded);
     for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
       if (by_rank[rank] == 1) continue;
       variation.slow.push_back({static_cast<int>(rank), straggler.first_step.value_or(1) - 1,
-                                straggler.last_step.value_or(question.steps), by_rank[rank]});
+                                straggler.last_step.value_or(question.training().steps),
+                                by_rank[rank]});
     }
   }
   return variation;
@@ -70,8 +71,8 @@ void add_host_memory(const Plan& plan, Metrics& metrics) {
     return memory > Bytes(0) ? std::optional(memory) : std::nullopt;
   };
   metrics.host_capacity = known(cluster.machines.front().host_memory);
-  if (!question.offload.any()) return;
-  const Mesh& mesh = question.mesh;
+  if (!question.training().offload.any()) return;
+  const Mesh& mesh = question.layout.mesh;
   const Unfolded& unfolded = plan.unfolded;
   std::map<Coordinates, Bytes> simulated;
   const std::vector<Coordinates> ranks = simulated_ranks(mesh, unfolded);
@@ -106,7 +107,8 @@ void add_host_memory(const Plan& plan, Metrics& metrics) {
 /// Returns the peak rate of a device of the layout at its speed, a mean over all of them; 0 if one
 /// has none.
 FlopsPerSecond mean_peak(const Question& question, Precision precision) {
-  std::vector<double> speeds(static_cast<std::size_t>(question.ranks), 1);
+  const Layout& layout = question.layout;
+  std::vector<double> speeds(static_cast<std::size_t>(layout.ranks()), 1);
   if (question.variation && !question.variation->speeds.empty()) {
     speeds = question.variation->speeds;
   }
@@ -120,25 +122,19 @@ FlopsPerSecond mean_peak(const Question& question, Precision precision) {
     return peak * (sum / static_cast<double>(speeds.size()));
   }
   FlopsPerSecond sum(0);
-  for (const Coordinates& at : simulated_ranks(question.mesh, {true, true, true, true})) {
-    const auto peak = peak_of(machine_of(cluster, device_of(question.mesh, at)));
+  for (const Coordinates& at : simulated_ranks(layout.mesh, {true, true, true, true})) {
+    const auto peak = peak_of(machine_of(cluster, device_of(layout.mesh, at)));
     if (!peak) return FlopsPerSecond(0);
     sum += *peak * speeds.at(static_cast<std::size_t>(at[static_cast<int>(Dimension::Pipeline)]));
   }
-  return sum / question.mesh.devices();
+  return sum / layout.mesh.devices();
 }
 
-MeasuredPlan measure_workload(const Plan& plan, Keep keep) {
-  const TraceWorkload& workload = *plan.question.workload;
+MeasuredPlan measure_recorded(const Plan& plan, const TraceWorkload& trace, Keep keep) {
   MeasureInputs inputs = measure_inputs(plan);
-  inputs.peak = FlopsPerSecond(0);
-  inputs.micro_batches_per_step.reset();  // traces do not count them
-  if (workload.precision) {
-    inputs.peak = mean_peak(plan.question, *workload.precision);
-  }
   inputs.explain = true;
   return {.measurement =
-              measure_after(workload.program, workload.steps.fill, inputs, keep == Keep::Log)};
+              measure_after(*trace.program, trace.steps.fill, inputs, keep == Keep::Log)};
 }
 
 MeasuredPlan measure_training(const Plan& plan, Keep keep) {
@@ -164,7 +160,8 @@ MeasuredPlan measure_training(const Plan& plan, Keep keep) {
 
 MeasuredPlan measure_plan(const Plan& plan, Keep keep) {
   try {
-    return plan.question.workload ? measure_workload(plan, keep) : measure_training(plan, keep);
+    const TraceWorkload* const trace = plan.question.trace();
+    return trace != nullptr ? measure_recorded(plan, *trace, keep) : measure_training(plan, keep);
   } catch (const Error& error) {  // a deadlock, or links that the chosen engine does not know
     throw Error(plan.question.file + ": " + plan.question.name + ": " + error.what());
   }
@@ -172,20 +169,26 @@ MeasuredPlan measure_plan(const Plan& plan, Keep keep) {
 
 MeasureInputs measure_inputs(const Plan& plan) {
   const Question& question = plan.question;
-  const double replicas = question.mesh.degree(Dimension::Data);
-  MeasureInputs inputs = {.steps = question.steps,
-                          .engine = question.engine,
-                          .devices = question.mesh.devices(),
-                          .micro_batches_per_step = plan.micro_batches * replicas,
-                          .samples_per_step = samples_per_step(plan),
-                          .attention_flops = question.graph.attention_flops};
+  MeasureInputs inputs = {.engine = question.simulation.engine,
+                          .devices = question.layout.mesh.devices()};
   for (const int device : device_numbers(plan)) {
     inputs.memory_capacity.push_back(machine_of(question.cluster, device).device.memory);
   }
-  if (inputs.samples_per_step && question.graph.tokens_per_sample) {
-    inputs.tokens_per_step = *inputs.samples_per_step * *question.graph.tokens_per_sample;
+  if (const TraceWorkload* const trace = question.trace()) {  // it counts no samples
+    inputs.steps = trace->steps.measured;
+    if (trace->precision) inputs.peak = mean_peak(question, *trace->precision);
+    return inputs;
   }
-  inputs.peak = mean_peak(question, question.precision);
+  const Training& training = question.training();
+  const double replicas = question.layout.mesh.degree(Dimension::Data);
+  inputs.steps = training.steps;
+  inputs.micro_batches_per_step = plan.micro_batches * replicas;
+  inputs.samples_per_step = samples_per_step(plan);
+  inputs.attention_flops = training.graph.attention_flops;
+  if (inputs.samples_per_step && training.graph.tokens_per_sample) {
+    inputs.tokens_per_step = *inputs.samples_per_step * *training.graph.tokens_per_sample;
+  }
+  inputs.peak = mean_peak(question, training.precision);
   return inputs;
 }
 
@@ -193,18 +196,19 @@ Measurement measure_steady(const Plan& plan, const LowerInputs& inputs, Keep kee
   MeasureInputs measured = measure_inputs(plan);
   measured.explain = keep != Keep::Nothing;
   const ScheduleEntry& entry = *plan.schedule.kind;
-  if (plan.question.skip_periods && !plan.schedule.bulk_synchronous && !varies(plan) &&
+  if (plan.question.simulation.skip_periods && !plan.schedule.bulk_synchronous && !varies(plan) &&
       entry.period != nullptr) {
-    const int period = entry.period({.ranks = plan.question.ranks, .round = plan.schedule.round});
+    const int period =
+        entry.period({.ranks = plan.question.layout.ranks(), .round = plan.schedule.round});
     measured.long_step = {.micro_batches = plan.micro_batches,
                           .period = period,
-                          .stages = plan.question.stages,
+                          .stages = plan.question.layout.stages,
                           .lower = [&](int micro_batches) {
                             return programs_of(with_micro_batches(plan, micro_batches), inputs);
                           }};
   }
   Measurement measurement = measure(programs_of(plan, inputs), measured, keep == Keep::Log);
-  if (plan.question.data_parallel.outer.any()) {
+  if (plan.question.layout.data_parallel.outer.any()) {
     add_outer_steps(plan, inputs, measured, measurement);
   }
   return measurement;

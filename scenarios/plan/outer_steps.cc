@@ -27,10 +27,10 @@ Seconds update_time(double parameters, double element, const PriceInputs& prices
 /// Returns the cost of a stage in an outer step of a fragment: an update, and what goes before and
 /// behind it. Its states are those of its steps.
 StageCost outer_cost(const Question& question, const StageCost& stage, const PriceInputs& prices) {
-  const DataParallel& policy = question.data_parallel;
+  const DataParallel& policy = question.layout.data_parallel;
   const OuterSteps& outer = policy.outer;
-  const double parameters = outer_parameters(policy, question.mesh, stage) / outer.fragments;
-  const double on_host = question.offload.optimizer;
+  const double parameters = outer_parameters(policy, question.layout.mesh, stage) / outer.fragments;
+  const double on_host = question.training().offload.optimizer;
   StageCost cost;
   cost.update.time = update_time(parameters, outer.element, prices) * (1 - on_host);
   cost.update.memory_bound = 1;
@@ -38,7 +38,7 @@ StageCost outer_cost(const Question& question, const StageCost& stage, const Pri
   cost.whole_weights = (stage.whole_weights - stage.frozen) / outer.fragments;
   cost.more_sent = stage.more_sent / outer.fragments;
   cost.host_gradients = cost.whole_gradients * on_host;
-  cost.host_weights = cost.whole_weights * (on_host / question.mesh.shard);
+  cost.host_weights = cost.whole_weights * (on_host / question.layout.mesh.shard);
   return cost;
 }
 
@@ -71,7 +71,7 @@ LowerInputs outer_inputs(const Plan& plan, LowerInputs inputs, bool exchanges) {
     }
   }
   inputs.stages = std::move(costs);
-  inputs.schedule = updates_of(plan.rank_of_stage, question.ranks);
+  inputs.schedule = updates_of(plan.rank_of_stage, question.layout.ranks());
   inputs.policy = SchedulePolicy();
   inputs.known_links.reset();
   DataParallel& policy = inputs.data_parallel;
@@ -103,7 +103,7 @@ Program lower_outer_step(const Plan& plan, const LowerInputs& inputs, bool excha
 
 void add_outer_steps(const Plan& plan, const LowerInputs& inputs, const MeasureInputs& asked,
                      Measurement& measured) {
-  const OuterSteps& outer = plan.question.data_parallel.outer;
+  const OuterSteps& outer = plan.question.layout.data_parallel.outer;
   const Measurement all = measure_outer(plan, inputs, asked, true);
   const Seconds alone = measure_outer(plan, inputs, asked, false).metrics.step_time;
   const OuterCycle cycle = {.every = outer.every,

@@ -23,9 +23,9 @@ struct PackedCase {
 /// Returns drawn micro-batches of different work, evenly spaced from the least to the most.
 std::vector<PackedCase> drawn_cases(const Question& question, const DocumentDraws& draws) {
   std::vector<PackedCase> drawn;
-  const int groups = question.mesh.degree(Dimension::Data);
+  const int groups = question.layout.mesh.degree(Dimension::Data);
   for (int i = 0; i < kDrawn; ++i) {
-    const auto seed = static_cast<std::uint64_t>(question.seed);
+    const auto seed = static_cast<std::uint64_t>(question.simulation.seed);
     Documents documents = draws.of(seed, {i % groups, i / groups});
     const double work = pairs_of(documents);
     drawn.push_back({work, std::move(documents)});
@@ -43,13 +43,14 @@ std::vector<PackedCase> drawn_cases(const Question& question, const DocumentDraw
 
 void check_draws(const Question& question, const DocumentDraws& draws) {
   double each = 0;  // documents of a sample
-  for (const Document& one : draws.of(static_cast<std::uint64_t>(question.seed), {})) {
+  for (const Document& one : draws.of(static_cast<std::uint64_t>(question.simulation.seed), {})) {
     each += one.count;
   }
-  const double batches = kDrawn + static_cast<double>(question.micro_batches) * question.steps *
-                                      question.mesh.degree(Dimension::Data) *
+  const Training& training = question.training();
+  const double batches = kDrawn + static_cast<double>(training.micro_batches) * training.steps *
+                                      question.layout.mesh.degree(Dimension::Data) *
                                       question.variation->seeds;
-  const double all = each * *question.graph.samples_per_micro_batch * batches;
+  const double all = each * *training.graph.samples_per_micro_batch * batches;
   if (all <= kMostDocuments) return;
   throw Error("/variation/documents: " + format_number(all) + " documents of all seeds; expected " +
               format_number(kMostDocuments) + " or fewer, by fewer seeds or steps");
@@ -70,9 +71,10 @@ std::vector<double> durations_in(const Program& like, const Program& priced) {
 
 /// Returns the data coordinate of each simulated replica.
 std::vector<int> groups_of(const Plan& plan) {
-  const auto ranks = simulated_ranks(plan.question.mesh, plan.unfolded);
+  const auto ranks = simulated_ranks(plan.question.layout.mesh, plan.unfolded);
   std::vector<int> groups;
-  for (std::size_t i = 0; i < ranks.size(); i += static_cast<std::size_t>(plan.question.ranks)) {
+  for (std::size_t i = 0; i < ranks.size();
+       i += static_cast<std::size_t>(plan.question.layout.ranks())) {
     groups.push_back(ranks[i][static_cast<std::size_t>(Dimension::Data)]);
   }
   return groups;
@@ -83,7 +85,7 @@ std::vector<int> groups_of(const Plan& plan) {
 ProgramOfSteps packed_programs(const Plan& plan, ProgramOfSteps programs) {
   const Question& question = plan.question;
   if (!question.variation || !question.variation->documents) return programs;
-  const DocumentDraws draws = draws_of(question, question.graph);
+  const DocumentDraws draws = draws_of(question, question.training().graph);
   check_draws(question, draws);
   const std::vector<PackedCase> cases = drawn_cases(question, draws);
   if (cases.size() < 2) return programs;
@@ -94,7 +96,7 @@ ProgramOfSteps packed_programs(const Plan& plan, ProgramOfSteps programs) {
   std::vector<LowerInputs> inputs;
   for (const PackedCase& one : cases) {
     Plan priced = plan;
-    priced.question.graph = packed_graph(question.graph, one.documents);
+    priced.question.training().graph = packed_graph(question.training().graph, one.documents);
     times.work.push_back(one.work);
     inputs.push_back(lower_inputs(priced));
   }

@@ -23,9 +23,9 @@ struct Peers {
 
 /// Returns the communicators that a device is a member of, each of several devices.
 std::vector<Peers> communicators_of(const Question& question) {
-  const Mesh& mesh = question.mesh;
+  const Mesh& mesh = question.layout.mesh;
   const int tensor = mesh.degree(Dimension::Tensor), parts = mesh.tensor_of_experts();
-  const bool turned = question.sharding.context_layout == ContextLayout::AllToAll;
+  const bool turned = question.layout.sharding.context_layout == ContextLayout::AllToAll;
   std::vector<Peers> all = {{tensor},
                             {mesh.degree(Dimension::Pipeline)},
                             {mesh.replicas()},
@@ -40,7 +40,7 @@ std::vector<Peers> communicators_of(const Question& question) {
 }  // namespace
 
 MemoryReserve priced_reserve(const Question& question, const Device& device) {
-  MemoryReserve reserve{.held = question.framework.reserve > 0 ? 0 : kHeld};
+  MemoryReserve reserve{.held = question.training().framework.reserve > 0 ? 0 : kHeld};
   if (device.architecture.empty()) return reserve;
   reserve.process = kContext;
   int of_node = 1;

@@ -35,23 +35,24 @@ int tokens_of(const ModelGraph& graph) { return static_cast<int>(*graph.tokens_p
 /// backward.
 Seconds busiest_rank(const Plan& plan, const ModelGraph& graph, const TokenSlice& slice) {
   const Question& question = plan.question;
-  const int stages = question.stages;
-  const std::vector<StageRole> roles = make_roles(question.strategy, stages, false);
+  const int stages = question.layout.stages;
+  const Training& training = question.training();
+  const std::vector<StageRole> roles = make_roles(training.strategy, stages, false);
   const auto places = places_on_machines(question);
   Seconds busiest(0);
   for (std::size_t machine = 0; machine < places.size(); ++machine) {
     if (!places[machine]) continue;
     const std::vector<StageCost> costs = price_stages(
         *priced_in_stages(question, graph.slice(slice), *places[machine], plan.partition),
-        plan.partition, question.strategy, roles);
-    std::vector<Seconds> busy(question.ranks);
+        plan.partition, training.strategy, roles);
+    std::vector<Seconds> busy(question.layout.ranks());
     for (int stage = 0; stage < stages; ++stage) {
       const int rank = plan.rank_of_stage[stage];
       const std::vector<std::size_t> machines = machines_of(question, rank);
       if (std::find(machines.begin(), machines.end(), machine) == machines.end()) continue;
       busy[rank] += costs[stage].forward.time + costs[stage].recompute.time;
       busy[rank] +=
-          traversal_cost(costs[stage], question.strategy, roles[stage].traversals.back()).time;
+          traversal_cost(costs[stage], training.strategy, roles[stage].traversals.back()).time;
     }
     busiest = std::max(busiest, *std::max_element(busy.begin(), busy.end()));
   }
@@ -66,9 +67,9 @@ SliceTime slice_time(const Plan& plan, const ModelGraph& graph, const Grain& gra
 
 SliceInputs slice_inputs(const Plan& plan, const Grain& grain) {
   return {.units = grain.units(),
-          .stages = plan.question.ranks,
+          .stages = plan.question.layout.ranks(),
           .sequences = plan.micro_batches,
-          .time = slice_time(plan, plan.question.graph, grain)};
+          .time = slice_time(plan, plan.question.training().graph, grain)};
 }
 
 /// Returns slices of `lengths` tokens, one behind the other.
@@ -96,7 +97,8 @@ std::vector<TokenSlice> in_grains(const std::vector<int>& lengths, const Grain& 
 
 Division divide(const Plan& plan, const std::vector<SizedBatch>& sizes, int samples,
                 const Grain& grain) {
-  StepInputs inputs{.units = grain.units(), .stages = plan.question.ranks, .samples = samples};
+  StepInputs inputs{
+      .units = grain.units(), .stages = plan.question.layout.ranks(), .samples = samples};
   for (const SizedBatch& size : sizes) {
     inputs.sizes.push_back({size.samples, slice_time(plan, *size.graph, grain)});
   }
@@ -117,7 +119,7 @@ std::vector<SizedBatch> used_sizes(const std::vector<SizedBatch>& sizes, const D
 }  // namespace
 
 std::vector<TokenSlice> cut_sequences(const Plan& plan, const SliceRule& rule) {
-  const ModelGraph& graph = plan.question.graph;
+  const ModelGraph& graph = plan.question.training().graph;
   const int tokens = graph.tokens_per_sample ? tokens_of(graph) : rule.count;
   switch (rule.kind) {
     case SliceRule::Kind::Explicit:
@@ -143,7 +145,7 @@ Seconds planned_span(const Plan& plan) {
 }
 
 BatchMix mix_batches(const Plan& plan, std::vector<SizedBatch> sizes, int samples) {
-  const int tokens = tokens_of(plan.question.graph);
+  const int tokens = tokens_of(plan.question.training().graph);
   sizes = used_sizes(sizes, divide(plan, sizes, samples, Grain::of(tokens, kCoarseUnits)));
   if (sizes.size() < 2) return {};
   const Grain grain = Grain::of(tokens, kUnits);

@@ -64,7 +64,7 @@ struct OpTime {
 class OpTimes {
  public:
   explicit OpTimes(const Question& question) {
-    const int places = is_mixed(question.cluster) ? question.ranks : 1;
+    const int places = is_mixed(question.cluster) ? question.layout.ranks() : 1;
     for (int rank = 0; rank < places; ++rank) {
       exchange_times_.push_back(price_inputs(question, {0, 0, 0, rank}).exchange_time);
     }
@@ -528,18 +528,21 @@ StepEstimate bound_plan(const Plan& plan) { return PlanWork(plan).bound(); }
 
 StepEstimate bound_layout(const Question& question, const ScheduleFamily& family,
                           Bytes most_memory) {
-  const StrategyKind kind = question.strategy.kind;
+  const Training& training = question.training();
+  const StrategyKind kind = training.strategy.kind;
   const bool global = kind == StrategyKind::Global;
   // On a mixed cluster it depends on which stages lie on which machine.
   if (is_mixed(question.cluster)) return {};
   // Under other strategies the work on a micro-batch depends on where stages begin.
   if (!global && kind != StrategyKind::Local && kind != StrategyKind::Interlocking) return {};
-  const Partition one{.boundaries = {0, static_cast<int>(question.graph.modules.size())}};
-  const ModulePrices modules = priced_in_stages(question, question.graph, {}, one);
+  const Partition one{.boundaries = {0, static_cast<int>(training.graph.modules.size())}};
+  const ModulePrices modules = priced_in_stages(question, training.graph, {}, one);
   StageCost whole = price_stages(*modules, one, {}, make_roles({}, 1, false)).front();
-  apply_zero(question.data_parallel, question.mesh, 1, whole);  // the least that there can be
-  apply_offload(question.offload, question.data_parallel, question.mesh, whole);
-  const double ranks = question.ranks;
+  const Layout& layout = question.layout;
+  apply_zero(layout.data_parallel, layout.mesh, 1,
+             whole);  // the least that there can be
+  apply_offload(training.offload, layout.data_parallel, layout.mesh, whole);
+  const double ranks = layout.ranks();
   StepBound bound = {.memory = total(whole.state) / ranks,
                      .memory_capacity = question.cluster.machines.front().device.memory};
   // A device begins the backward of a micro-batch when it has done all of its forward. The mean of
@@ -559,16 +562,16 @@ StepEstimate bound_layout(const Question& question, const ScheduleFamily& family
   // Weights come before a forward and before its backward, which frozen modules may not have.
   const int gathers = global && whole.frozen + whole.frozen_experts == Bytes(0) ? 2 : 1;
   for (int i = 0; i < gathers; ++i) {
-    ops += times.of_gathers(question.data_parallel, question.mesh, whole, 0);
+    ops += times.of_gathers(layout.data_parallel, layout.mesh, whole, 0);
   }
-  Seconds time = question.schedule.passes_in_pairs ? ops.in_pair() : ops.alone();
+  Seconds time = training.schedule.passes_in_pairs ? ops.in_pair() : ops.alone();
   // An input gradient that no stage needs may be skipped, wherever stages begin.
   for (const StageCost& module : *modules) {
     if (global && &module != &modules->front()) break;
     time -= module.first_backward_input.whole();
     kernels -= module.first_backward_input.time;
   }
-  const double turns = question.micro_batches * least_share(family.overlap) / ranks;
+  const double turns = training.micro_batches * least_share(family.overlap) / ranks;
   bound.time = std::max(Seconds(0), time * turns);
   bound.busy = std::max(Seconds(0), kernels * turns);
   return estimate_of(bound);

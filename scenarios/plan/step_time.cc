@@ -32,9 +32,9 @@ StepEstimate estimate_of(const Measurement& measured) {
 StepEstimate look_at(const Plan& plan) {
   constexpr int kFewSteps = 2;  // in the steady state they are as long as more
   Plan alone = plan;
-  if (plan.question.mesh.devices() > 1) alone.unfolded = kFolded;
-  alone.question.steps = std::min(plan.question.steps, kFewSteps);
-  alone.question.engine = EngineKind::Native;
+  if (plan.question.layout.mesh.devices() > 1) alone.unfolded = kFolded;
+  alone.question.training().steps = std::min(plan.question.training().steps, kFewSteps);
+  alone.question.simulation.engine = EngineKind::Native;
   LowerInputs inputs = lower_inputs(alone);
   inputs.contention = false;
   // Kernels lose nothing to what is sent beside them: how much that is depends on when it is sent.
@@ -60,7 +60,7 @@ StepEstimate estimate_step(const Plan& plan, Grade grade) {
   if (grade == Grade::PlanBound) return bound_plan(plan);
   if (grade == Grade::Look) return look_at(plan);
   Plan one_of_many = plan;
-  one_of_many.question.engine = engine_of_many(plan.question.engine);
+  one_of_many.question.simulation.engine = engine_of_many(plan.question.simulation.engine);
   return estimate_of(measure_plan(one_of_many, Keep::Nothing).measurement);
 }
 

@@ -19,7 +19,7 @@ PeakShare peak_share(const Plan& plan, const Device& device) {
   PeakShare share;
   visit_kernels(plan, [&](const Work& work) {
     const OpClass priced = priced_class(work);
-    const Seconds time = time_of(work, device, question.precision);
+    const Seconds time = time_of(work, device, question.training().precision);
     share.all += time;
     if (!at_peak_rates(device, priced)) return;
     share.at_peak += time;
@@ -37,7 +37,7 @@ bool any_at_peak(const Device& device) {
 
 std::optional<std::string> peak_rates_of(const Plan& plan, const Device& device) {
   // Every device of the catalogue states all efficiencies: nothing is added up for those.
-  if (device.calibrated || plan.question.workload || !any_at_peak(device)) return std::nullopt;
+  if (device.calibrated || plan.question.trace() || !any_at_peak(device)) return std::nullopt;
   const PeakShare share = peak_share(plan, device);
   if (share.at_peak <= share.all * kWorthTelling) return std::nullopt;
   std::string kernels = "kernels are";

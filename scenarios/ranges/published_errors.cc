@@ -192,13 +192,14 @@ bool is_priced(const ModelGraph& graph) {
 RunTraits traits_of(const Plan& plan) {
   const Question& question = plan.question;
   const bool mixed = is_mixed(question.cluster);
+  const Training& training = question.training();
   return {.generation = mixed ? kMixed : generation_of(front_device(question.cluster).name),
-          .framework = question.framework.name,
-          .strategy = name_of(question.strategy),
+          .framework = training.framework.name,
+          .strategy = name_of(training.strategy),
           .schedule = plan.schedule.kind->name,
           .precision =
-              contract_names("training", "precision")[static_cast<std::size_t>(question.precision)],
-          .devices = question.mesh.devices()};
+              contract_names("training", "precision")[static_cast<std::size_t>(training.precision)],
+          .devices = question.layout.mesh.devices()};
 }
 
 PublishedErrors read_published_errors(const std::string& path) {
@@ -273,7 +274,7 @@ Confidence mixed_range(const Plan& plan, Seconds step) {
 Confidence published_range(const Plan& plan, Seconds step) {
   const Question& question = plan.question;
   const Device& device = front_device(question.cluster);
-  if (question.workload || device.calibrated || !is_priced(question.graph)) return {};
+  if (question.trace() || device.calibrated || !is_priced(question.training().graph)) return {};
   if (const auto peak = peak_rates(plan)) return {.extrapolates = {*peak}, .at_peak = *peak};
   if (is_mixed(question.cluster)) return mixed_range(plan, step);
   if (device.borrowed) return borrowed_range(published_errors(), traits_of(plan), device, step);

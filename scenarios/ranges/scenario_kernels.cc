@@ -13,8 +13,9 @@ using Visit = std::function<void(const Work&)>;
 
 void visit_kernels(const Plan& plan, const Visit& visit_one) {
   const Question& question = plan.question;
-  const bool heads = question.strategy.kind != StrategyKind::Global &&
-                     question.strategy.kind != StrategyKind::Inference;
+  const Training& training = question.training();
+  const bool heads = training.strategy.kind != StrategyKind::Global &&
+                     training.strategy.kind != StrategyKind::Inference;
   const Visit visit = [&](const Work& work) {
     if (work.op_class != OpClass::Measured) visit_one(work);
   };
@@ -31,13 +32,13 @@ void visit_kernels(const Plan& plan, const Visit& visit_one) {
       std::for_each(head.update.begin(), head.update.end(), each);
     }
   };
-  visit_graph(question.graph, visit);
-  for (const TokenSlice& slice : plan.slices) visit_graph(question.graph.slice(slice), visit);
+  visit_graph(training.graph, visit);
+  for (const TokenSlice& slice : plan.slices) visit_graph(training.graph.slice(slice), visit);
   for (const SizedBatch& batch : plan.sized_batches) {
     visit_graph(*batch.graph, visit);
     for (const TokenSlice& slice : batch.slices) visit_graph(batch.graph->slice(slice), visit);
   }
-  for (const RankLayout& layout : question.rank_layouts) visit_graph(*layout.graph, visit);
+  for (const RankLayout& layout : question.layout.rank_layouts) visit_graph(*layout.graph, visit);
 }
 
 std::string class_list(const std::array<bool, kOpClasses>& classes) {

@@ -51,7 +51,8 @@ std::optional<FoundPlan> cut_anew(FoundPlan plan, const SearchRequest& request,
   set_partition(plan, json_text("auto"));
   LaidOut laid = laid_out(plan);
   Plan& draft = laid.draft;
-  draft = shortened(draft, kOpsOfStage * draft.question.stages * draft.micro_batches, kOpsOfLook);
+  draft = shortened(draft, kOpsOfStage * draft.question.layout.stages * draft.micro_batches,
+                    kOpsOfLook);
   const CutEffort effort = {.usable = request.limits.memory ? 1 : plan.estimate.usable_share,
                             .memory = request.limits.memory,
                             .looks = kLooksAtCut,

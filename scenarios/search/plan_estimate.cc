@@ -29,7 +29,7 @@ std::optional<int> period_of(const Plan& plan) {
   const bool steady = plan.sized_batches.empty() && plan.slices.empty() &&
                       plan.schedule.update_every == plan.micro_batches && entry.period != nullptr;
   if (!steady) return std::nullopt;
-  return entry.period({.ranks = plan.question.ranks, .round = plan.schedule.round});
+  return entry.period({.ranks = plan.question.layout.ranks(), .round = plan.schedule.round});
 }
 
 }  // namespace
@@ -40,7 +40,7 @@ Plan shortened(const Plan& plan, std::int64_t tasks_in_step, std::int64_t most_t
   const int micro_batches = plan.micro_batches;
   const double wanted = double(micro_batches) * double(most_tasks) / double(tasks_in_step);
   const int least =
-      std::max(static_cast<int>(wanted), plan.question.stages + kLeastTurns * *period);
+      std::max(static_cast<int>(wanted), plan.question.layout.stages + kLeastTurns * *period);
   return with_micro_batches(plan,
                             micro_batches - std::max(0, micro_batches - least) / *period * *period);
 }
@@ -131,7 +131,7 @@ PlanEstimate stretched(const Plan& plan, PlanEstimate estimate, double ratio) {
 
 /// Returns about how many flows a simulation of every device has in a step.
 double flows_of_all_devices(const Plan& plan) {
-  const Mesh& mesh = plan.question.mesh;
+  const Mesh& mesh = plan.question.layout.mesh;
   const LowerInputs inputs = lower_inputs(plan);
   constexpr double kFlowsInRing = 2;  // of a member
   double flows = 0;
@@ -193,14 +193,14 @@ PlanEstimate estimate_by_simulation(const LaidOut& laid_out, const PlanEstimate&
   // Devices that stand for others do so whatever the number of micro-batches.
   plan.unfolded = complete({shortened(plan, std::numeric_limits<std::int64_t>::max(), 0)}).unfolded;
   const std::int64_t tasks = tasks_of(plan);
-  if (tasks * plan.question.steps <= kTasksOfSimulation) {
+  if (tasks * plan.question.training().steps <= kTasksOfSimulation) {
     PlanEstimate whole = estimate_of(plan, estimate_step(plan, Grade::Simulation));
     whole.judged_micro_batches = look.exact ? 0 : plan.micro_batches;
     return whole;
   }
   if (look.exact) return look;
   Plan shorter = shortened(plan, tasks, kTasksOfSimulation);
-  shorter.question.steps = 1;
+  shorter.question.training().steps = 1;
   const Seconds simulated = estimate_step(shorter, Grade::Simulation).time;
   const double ratio = simulated / estimate_step(shorter, Grade::Look).time;
   PlanEstimate estimate = stretched(plan, look, std::max(1.0, ratio));

@@ -150,7 +150,7 @@ class Surveyor {
     for (const WorkOrder& order : orders_[layout]) {
       try {
         Plan plan = {.question = question_of(layout, order)};  // a bound needs no partition
-        plan.micro_batches = plan.question.micro_batches;
+        plan.micro_batches = plan.question.training().micro_batches;
         const Bytes capacity = plan.question.cluster.machines.front().device.memory;
         const double usable = usable_share_of(plan.question);
         const Bytes most = request_.limits.memory.value_or(capacity > Bytes(0) ? usable * capacity

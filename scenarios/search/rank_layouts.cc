@@ -173,7 +173,7 @@ class RankLayouts {
 void lay_ranks_apart(SearchResult& result, const std::function<void()>& looked) {
   if (!can_differ(result)) return;
   const auto document = std::make_shared<const JsonValue>(result.plans.front().document);
-  if (!has_unequal_modules(load_point(document).graph)) return;
+  if (!has_unequal_modules(load_point(document).training().graph)) return;
   std::optional<FoundPlan> found = RankLayouts(result, looked).run();
   if (found) take_if_better(*std::move(found), result);
 }

@@ -41,9 +41,9 @@ std::vector<Priced> priced_kernels(const Plan& plan) {
                     [&](const Priced& known) { return same(known.row, work); })) {
       return;
     }
-    const auto time = calibrated_time(model, work, question.precision);
+    const auto time = calibrated_time(model, work, question.training().precision);
     if (!time || time->priced_by == PricedBy::Table || time->whole() <= Seconds(0)) return;
-    kernels.push_back({{question.precision, work, time->whole(), -1}, time->priced_by});
+    kernels.push_back({{question.training().precision, work, time->whole(), -1}, time->priced_by});
   });
   return kernels;
 }
@@ -106,12 +106,13 @@ std::vector<Seconds> drawn_steps(const Plan& plan, int draws) {
   const std::vector<Priced> kernels = priced_kernels(plan);
   std::array<KernelRatios, kOpClasses> ratios;
   for (std::size_t i = 0; i < ratios.size(); ++i) {
-    ratios[i] = ratios_of(model, static_cast<OpClass>(i), question.precision);
+    ratios[i] = ratios_of(model, static_cast<OpClass>(i), question.training().precision);
   }
   Plan drawn = plan;
   std::vector<Seconds> steps;
   for (int draw = 0; draw < draws; ++draw) {
-    Random random(static_cast<std::uint64_t>(question.seed), static_cast<std::uint64_t>(draw));
+    Random random(static_cast<std::uint64_t>(question.simulation.seed),
+                  static_cast<std::uint64_t>(draw));
     auto changed = std::make_shared<CalibratedModel>(model);
     for (const Priced& kernel : kernels) {
       const KernelRatios& own = ratios[static_cast<std::size_t>(kernel.row.work.op_class)];
@@ -148,14 +149,14 @@ std::vector<std::string> calibration_limits(const Plan& plan) {
   std::array<bool, kOpClasses> unknown{}, larger{};
   Seconds all, of_unknown, of_larger;
   visit_kernels(plan, [&](const Work& work) {
-    const KernelTime time = kernel_time(work, device, question.precision);
+    const KernelTime time = kernel_time(work, device, question.training().precision);
     const auto op_class = static_cast<std::size_t>(work.op_class);
     all += time.whole();
     if (time.priced_by == PricedBy::Datasheet) {
       unknown[op_class] = true;
       of_unknown += time.whole();
     } else if (time.priced_by != PricedBy::Table) {
-      const Measured most = largest_of(model, work, question.precision);
+      const Measured most = largest_of(model, work, question.training().precision);
       const double launches = std::max(1, work.launches);
       if (work.flops.value() <= kBeyond * launches * most.flops &&
           work.bytes.value() <= kBeyond * launches * most.bytes) {

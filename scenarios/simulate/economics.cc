@@ -12,7 +12,7 @@ template <class Value>
 double mean_over_devices(const Question& question, const Value& value) {
   const Cluster& cluster = question.cluster;
   if (!is_mixed(cluster)) return value(cluster.machines.front());
-  const int devices = question.mesh.devices();
+  const int devices = question.layout.mesh.devices();
   double sum = 0;
   for (int device = 0; device < devices; ++device) sum += value(machine_of(cluster, device));
   return sum / devices;
@@ -140,7 +140,7 @@ std::optional<double> steps_wanted(const Plan& plan) {
 Economics economics_with(const Plan& plan, const Metrics& metrics, Watts working,
                          const RunResult* run) {
   const Question& question = plan.question;
-  Economics economics{.devices = question.mesh.devices()};
+  Economics economics{.devices = question.layout.mesh.devices()};
   add_energy(question, metrics, working, economics);
   economics.cost = cost_of(question, economics.devices, metrics.step_time);
   if (const auto steps = steps_wanted(plan)) {
@@ -171,7 +171,7 @@ Watts working_power(const Plan& plan, const Metrics& metrics) {
   };
   if (metrics.devices.empty()) {
     Watts least = working(0);
-    for (int device = 1; device < question.mesh.devices(); ++device) {
+    for (int device = 1; device < question.layout.mesh.devices(); ++device) {
       least = std::min(least, working(device));
     }
     return least * metrics.busy;

@@ -5,15 +5,16 @@
 namespace interlock {
 
 std::vector<PricingLevels> pricing_levels(const Question& question) {
-  if (!is_calibrated(question.cluster)) return {};
+  if (question.trace() || !is_calibrated(question.cluster)) return {};
+  const Training& training = question.training();
   const Device& device = front_device(question.cluster);
   std::array<std::array<Seconds, kPricedBy>, kOpClasses> times{};
-  for (const Module& module : question.graph.modules) {
+  for (const Module& module : training.graph.modules) {
     for (const auto* works : {&module.forward, &module.backward_input, &module.backward_weight,
                               &module.recompute, &module.update}) {
       for (const Work& work : *works) {
         if (work.op_class == OpClass::Measured) continue;
-        const KernelTime time = kernel_time(work, device, question.precision);
+        const KernelTime time = kernel_time(work, device, training.precision);
         times[static_cast<std::size_t>(work.op_class)][static_cast<std::size_t>(time.priced_by)] +=
             time.whole();
       }

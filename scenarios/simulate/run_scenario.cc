@@ -47,7 +47,7 @@ RunResult run_steps(const Plan& plan, const Metrics& metrics) {
 ScenarioResult run_scenario(const Question& question, bool keep_log, int draws) {
   const Plan plan = make_plan(question);
   ScenarioResult result = simulate_plan(plan, keep_log ? Keep::Log : Keep::Explanation);
-  const bool calibrated = !question.workload && is_calibrated(question.cluster);
+  const bool calibrated = !question.trace() && is_calibrated(question.cluster);
   if (draws > 0 && calibrated) result.confidence = calibrated_range(plan, draws);
   return result;
 }
@@ -57,7 +57,7 @@ ScenarioResult simulate_plan(const Plan& plan, Keep keep) {
   ScenarioResult result{
       .plan = plan, .measurement = std::move(measured.measurement), .varied = measured.varied};
   const Question& question = plan.question;
-  if (question.workload) return result;
+  if (question.trace()) return result;
   const Metrics& metrics = result.measurement.metrics;
   try {
     if (question.run) result.run = run_steps(plan, metrics);

@@ -136,7 +136,7 @@ double simulation_seconds(const std::vector<FoundPlan>& plans) {
   const double before = seconds_of_all();
   for (std::size_t i = 0; i < count; ++i) {
     Question question = load_questions(plans[i].document).front();
-    question.engine = EngineKind::Native;
+    question.simulation.engine = EngineKind::Native;
     const Seconds time = estimate_step(make_plan(question), Grade::Simulation).time;
     CHECK(time > Seconds(0), "a plan that was found runs");
   }

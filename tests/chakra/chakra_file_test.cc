@@ -136,7 +136,7 @@ TEST_CASE("a trace of another tool: 3 ms, 1 MB at 1 GB/s, 2 ms take 6 ms") {
   CHECK(result.measurement.metrics.step_time.value() == doctest::Approx(6e-3).epsilon(1e-12));
   CHECK(result.measurement.metrics.devices.at(0).busy == doctest::Approx(0.5));
   CHECK(result.measurement.metrics.links.at(0).bytes == Bytes(1e6));
-  CHECK(scenario.micro_batches == 1);
+  CHECK(scenario.training().micro_batches == 1);
   INFO("traces do not say how many micro-batches they hold: throughput counts steps");
   CHECK(result.measurement.metrics.micro_batches_per_step == std::nullopt);
 }
@@ -157,8 +157,8 @@ TEST_CASE("ops of hosts take no time but hand on what they wait for, and are cou
   folder.write(0, foreign_header() + foreign_compute(1, 1000, {}) + host +
                       foreign_compute(3, 500, {2}) + foreign_compute(4, 0, {}));
   const Question scenario = folder.load(kTwoDevices);
-  CHECK(scenario.workload->notes.others == 1);
-  CHECK(scenario.workload->notes.without_time == 1);
+  CHECK(scenario.trace()->notes.others == 1);
+  CHECK(scenario.trace()->notes.without_time == 1);
   const ScenarioResult result = run_scenario(scenario, false);
   CHECK(result.measurement.metrics.step_time.value() == doctest::Approx(1.5e-3));
 }

@@ -78,7 +78,7 @@ std::map<Op, std::vector<double>> starts_of(const ScenarioResult& result,
 
 std::vector<int> devices_of(const ScenarioResult& result) {
   std::vector<int> devices;
-  const Mesh& mesh = result.plan.question.mesh;
+  const Mesh& mesh = result.plan.question.layout.mesh;
   for (const Coordinates& at : simulated_ranks(mesh, result.plan.unfolded)) {
     devices.push_back(device_of(mesh, at));
   }

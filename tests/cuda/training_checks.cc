@@ -18,11 +18,11 @@ using namespace interlock;
 
 namespace {
 
-Training training_of(const std::string& model, const std::string& strategy, int devices,
-                     const std::string& recompute = "none") {
+SmallTraining training_of(const std::string& model, const std::string& strategy, int devices,
+                          const std::string& recompute = "none") {
   // Several modules of a stage that are computed again go back in one.
   const bool eager = strategy != R"("global")" && recompute != "none";
-  Training training =
+  SmallTraining training =
       make_training({.model = model,
                      .strategy = strategy,
                      .schedule = eager ? R"({"kind": "eager", "backward": "fused"})" : "",
@@ -42,7 +42,7 @@ Training training_of(const std::string& model, const std::string& strategy, int 
 
 bool on_emulator() { return std::getenv("EMULATED_GPUS") != nullptr; }
 
-CudaRun run_on_gpu(const Training& training, const CudaOptions& options) {
+CudaRun run_on_gpu(const SmallTraining& training, const CudaOptions& options) {
   CudaRun run;
   cuda::run_job(job_of(training), options, {}, run);
   for (const std::string& note : run.record.notes) INFO(note);
@@ -51,7 +51,7 @@ CudaRun run_on_gpu(const Training& training, const CudaOptions& options) {
 
 /// Partitions of the first GPU, whose products are planned as if they had 16 multiprocessors each:
 /// the same algorithms however it is split.
-CudaOptions partitions(const Training& training) {
+CudaOptions partitions(const SmallTraining& training) {
   CudaOptions options;
   options.partitions = static_cast<int>(training.program.ranks.size());
   options.planned_sms = 16;
@@ -67,7 +67,7 @@ const std::vector<std::string> kStrategies = {R"("global")", R"("local")",
 TEST_CASE("gradients and losses on a GPU in fp32 are those of a CPU in double") {
   for (const std::string& model : {kResidualMlp, kTransformer, kResNet}) {
     for (const std::string& strategy : kStrategies) {
-      const Training training = training_of(model, strategy, 3);
+      const SmallTraining training = training_of(model, strategy, 3);
       const Outcome exact = train(training, RunMode::Sequential, {.doubles = true});
       const CudaRun run = run_on_gpu(training, partitions(training));
       for (std::size_t stage = 0; stage < exact.losses.size(); ++stage) {
@@ -88,7 +88,7 @@ TEST_CASE("gradients and losses on a GPU in fp32 are those of a CPU in double") 
 
 TEST_CASE("how a GPU is split, what its links are, and a graph change no bit; nor do repeats") {
   for (const std::string& strategy : kStrategies) {
-    const Training training = training_of(kTransformer, strategy, 4);
+    const SmallTraining training = training_of(kTransformer, strategy, 4);
     CudaOptions options = partitions(training);
     options.split = CudaSplit::Streams;
     const auto expected = by_name(run_on_gpu(training, options).outcome);
@@ -116,7 +116,7 @@ TEST_CASE("what is computed again comes to the same bits") {
           run_on_gpu(training_of(model, strategy, 2), {.partitions = 2, .planned_sms = 16}).outcome;
       for (const std::string recompute : {"selective", "full"}) {
         if (recompute == "selective" && model != kTransformer) continue;
-        const Training training = training_of(model, strategy, 2, recompute);
+        const SmallTraining training = training_of(model, strategy, 2, recompute);
         CudaOptions options = partitions(training);
         options.poison = true;
         for (const bool graph : {false, true}) {
@@ -139,7 +139,7 @@ TEST_CASE("several GPUs change no bit either; one graph of them is refused") {
     return;
   }
   for (const std::string& strategy : kStrategies) {
-    const Training training = training_of(kTransformer, strategy, 3);
+    const SmallTraining training = training_of(kTransformer, strategy, 3);
     CudaOptions options = partitions(training);
     const auto expected = by_name(run_on_gpu(training, options).outcome);
     options.device = 1;  // partitions of another than the first
@@ -160,7 +160,7 @@ TEST_CASE("several GPUs change no bit either; one graph of them is refused") {
 }
 
 TEST_CASE("what a GPU has no room for is named, and a trace has every op once") {
-  const Training training = training_of(kTransformer, R"("global")", 2);
+  const SmallTraining training = training_of(kTransformer, R"("global")", 2);
   CudaOptions options = partitions(training);
   std::size_t spans = 0, ops = 0;
   TraceLog log;
@@ -181,7 +181,7 @@ TEST_CASE("what a GPU has no room for is named, and a trace has every op once") 
 }
 
 TEST_CASE("a run says on what it ran, what its GPU did meanwhile, and all of its bytes") {
-  const Training training = training_of(kTransformer, R"("local")", 4);
+  const SmallTraining training = training_of(kTransformer, R"("local")", 4);
   for (const bool graph : {false, true}) {
     CudaOptions options = partitions(training);
     options.graph = graph;
@@ -208,7 +208,7 @@ TEST_CASE("a run says on what it ran, what its GPU did meanwhile, and all of its
 }
 
 TEST_CASE("a loss that is not a number ends a run at its step, and a run that is stopped says so") {
-  Training training = training_of(kTransformer, R"("local")", 2);
+  SmallTraining training = training_of(kTransformer, R"("local")", 2);
   training.descent.rate = 1e30;
   CHECK_THROWS_WITH_AS(run_on_gpu(training, partitions(training)),
                        doctest::Contains("is not a number at step"), Error);
@@ -221,7 +221,7 @@ TEST_CASE("a loss that is not a number ends a run at its step, and a run that is
 }
 
 TEST_CASE("a dump has the samples of its step, the same as a CPU's") {
-  const Training training = training_of(kTransformer, R"("global")", 2);
+  const SmallTraining training = training_of(kTransformer, R"("global")", 2);
   const Outcome cpu = train(training, RunMode::Sequential, {.doubles = true});
   const Outcome gpu = run_on_gpu(training, partitions(training)).outcome;
   for (const char* name : {"inputs", "targets"}) {

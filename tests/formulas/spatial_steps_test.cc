@@ -117,7 +117,7 @@ TEST_CASE("folded or not, on either engine, steps of bands and grids take the sa
         const ScenarioResult whole = run(trial);
         trial.fold = "\"auto\"";
         const ScenarioResult result = run(trial);
-        folded += folded_ranks(result.plan.question.mesh, result.plan.unfolded).size() > 1;
+        folded += folded_ranks(result.plan.question.layout.mesh, result.plan.unfolded).size() > 1;
         CHECK(result.measurement.metrics.step_time.value() ==
               doctest::Approx(whole.measurement.metrics.step_time.value()).epsilon(1e-9));
         if (crowded) continue;

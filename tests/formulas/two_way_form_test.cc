@@ -249,7 +249,7 @@ TEST_CASE("long steps of two-way schedules last as long as they do in full") {
     trial.steps = 2;
     Question scenario = load(trial);
     const Metrics skipped = run_scenario(scenario, false).measurement.metrics;
-    scenario.skip_periods = false;
+    scenario.simulation.skip_periods = false;
     const Metrics whole = run_scenario(scenario, false).measurement.metrics;
     INFO(kind << ": " << skipped.skipped_tasks << " of " << whole.tasks << " tasks skipped");
     CHECK(close(skipped.step_time.value(), whole.step_time.value()));

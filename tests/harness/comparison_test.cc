@@ -125,7 +125,7 @@ TEST_CASE("a run that stood still between its steps is an error of the replay") 
 }
 
 TEST_CASE("the measured timeline has the step that is compared, by either clock") {
-  const Training training = make_training({.model = kResidualMlp, .devices = 2, .steps = 6});
+  const SmallTraining training = make_training({.model = kResidualMlp, .devices = 2, .steps = 6});
   const ScenarioResult predicted = predict(training.plan, 2, 4);
   for (const OpClock clock : {OpClock::Wall, OpClock::Processor}) {
     ValidationOptions options = {.fill = 2, .clock = clock};

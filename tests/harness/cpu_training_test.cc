@@ -15,7 +15,7 @@ using Numbers = std::map<std::string, std::vector<double>>;
 /// Everything that a training came to: losses, and the last step's gradients and weights.
 Numbers all_of(const TrainingText& text, RunMode mode = RunMode::Sequential,
                const CpuOptions& options = {}) {
-  Training training = make_training(text);
+  SmallTraining training = make_training(text);
   training.dump_step = text.steps - 1;
   const Outcome outcome = train(training, mode, options);
   Numbers numbers = by_name(outcome);
@@ -117,7 +117,7 @@ TEST_CASE("losses fall, of the network and of heads, under every optimiser") {
     text.samples = 8;
     text.steps = 40;
     text.optimizer = optimizer;
-    Training training = make_training(text);
+    SmallTraining training = make_training(text);
     training.descent.rate = training.descent.optimizer == Optimizer::Adam ? 0.02 : 0.05;
     Job job = job_of(training);
     job.batch = [&](int) { return made_up_batch(training.network, 1, 0); };  // the same always
@@ -134,14 +134,14 @@ TEST_CASE("losses fall, of the network and of heads, under every optimiser") {
 
 TEST_CASE("a loss that is not a number stops the run with its module and step") {
   TrainingText text = {.model = kResidualMlp, .devices = 2, .samples = 4, .steps = 30};
-  Training training = make_training(text);
+  SmallTraining training = make_training(text);
   training.descent.rate = 1e30;
   CHECK_THROWS_WITH_AS(train(training), doctest::Contains("the loss at module readout"), Error);
 }
 
 /// Why the training of `text` is refused.
 std::string refusal(const TrainingText& text) {
-  const Training training = make_training(text);
+  const SmallTraining training = make_training(text);
   return why_not_trainable(job_of(training));
 }
 

@@ -21,13 +21,13 @@ TrainingText text_of(const std::string& model, int stages, const std::string& st
 /// Gradients of the first step, by parameter.
 std::map<std::string, std::vector<double>> gradients_of(const TrainingText& text,
                                                         const CpuOptions& options = {}) {
-  Training training = make_training(text);
+  SmallTraining training = make_training(text);
   training.dump_step = 0;
   return part_of(train(training, RunMode::Sequential, options), "gradients/");
 }
 
 /// The stage whose module a parameter belongs to; heads', too.
-int stage_of(const Training& training, const std::string& parameter) {
+int stage_of(const SmallTraining& training, const std::string& parameter) {
   for (std::size_t m = 0; m < training.network.modules.size(); ++m) {
     if (parameter.rfind(training.network.modules[m].name + ".", 0) != 0) continue;
     const auto& cuts = training.plan.partition.boundaries;
@@ -45,7 +45,7 @@ double direction(const std::string& parameter, std::int64_t index) {
 }
 
 /// The slope of the loss at the end of stage `loss` along `direction` in one parameter.
-double slope(const Training& training, const std::string& parameter, int loss) {
+double slope(const SmallTraining& training, const std::string& parameter, int loss) {
   constexpr double kStep = 1e-5;
   double difference = 0;
   for (const double sign : {1.0, -1.0}) {
@@ -61,7 +61,7 @@ double slope(const Training& training, const std::string& parameter, int loss) {
 
 /// Each gradient of an N-wise run is the slope of the loss of stage min(i + N - 1, K - 1) alone.
 void check_slopes(const std::string& model, int stages, int n) {
-  Training training = make_training(text_of(model, stages, n_wise(n)));
+  SmallTraining training = make_training(text_of(model, stages, n_wise(n)));
   training.dump_step = 0;
   const auto gradients =
       part_of(train(training, RunMode::Sequential, {.doubles = true}), "gradients/");
@@ -111,7 +111,7 @@ TEST_CASE("N-wise is local for N = 1 and global for N = K, bit for bit") {
 TEST_CASE("stages that the last loss reaches have the global gradient, bit for bit") {
   const int stages = 5;
   const auto global = gradients_of(text_of(kResidualMlp, stages, R"("global")"));
-  const Training any = make_training(text_of(kResidualMlp, stages, R"("global")"));
+  const SmallTraining any = make_training(text_of(kResidualMlp, stages, R"("global")"));
   for (int n = 1; n <= stages; ++n) {
     int reached = 0;
     for (const auto& entry : gradients_of(text_of(kResidualMlp, stages, n_wise(n)))) {
@@ -178,7 +178,7 @@ TEST_CASE("the sum and the mean of gradients are those of the losses that reach 
   for (int n = 1; n <= 3; ++n) {
     alone.push_back(gradients_of(text_of(kTransformer, stages, n_wise(n)), {.doubles = true}));
   }
-  const Training any = make_training(text_of(kTransformer, stages, n_wise(3)));
+  const SmallTraining any = make_training(text_of(kTransformer, stages, n_wise(3)));
   for (const auto& entry : summed) {
     const std::string& name = entry.first;
     const std::vector<double>& values = entry.second;

@@ -19,7 +19,7 @@ const std::vector<std::string> kStrategies = {R"("global")", R"("local")",
 
 /// Peak memory of every rank as the simulator has it and as the run had it.
 void check_memory(const TrainingText& text, const std::string& name) {
-  const Training training = make_training(text);
+  const SmallTraining training = make_training(text);
   const std::vector<double> simulated = simulated_peaks(training.program);
   const Outcome outcome = train(training, RunMode::Clock, {.poison = true});
   for (std::size_t rank = 0; rank < simulated.size(); ++rank) {

@@ -89,7 +89,7 @@ std::vector<std::vector<double>> losses_by_hand(std::vector<written::Stage>& sta
 
 TEST_CASE("stages that learn from old inputs come to what the algorithm comes to") {
   for (const int depth : {1, 2, 4}) {
-    Training training = make_training(waiting_text(depth));
+    SmallTraining training = make_training(waiting_text(depth));
     const Program settled_program = settled(training.program, EngineKind::Native);
     int old = 0;
     for (const auto& stage : turns_of(training.program)) {
@@ -133,7 +133,7 @@ TEST_CASE("stages that learn from old inputs come to what the algorithm comes to
 }
 
 TEST_CASE("turns on old inputs come to the same bits however late threads are") {
-  const Training training = make_training(waiting_text(2));
+  const SmallTraining training = make_training(waiting_text(2));
   ExecutionOptions options = {.steps = kSteps, .descent = training.descent};
   options.batches = [&](int b) { return made_up_batch(training.network, 1, b); };
   const auto losses = execute(training.plan, training.network, options).outcome.losses;
@@ -156,7 +156,7 @@ TEST_CASE("turns on old inputs take no memory that was not simulated") {
         text.more = std::string(R"(, "partition": )") + cut;
         if (model == kTransformer || model == kResNet)
           text.more = R"(, "partition": [2, 1, 1])";  // four modules
-        Training training = make_training(text);
+        SmallTraining training = make_training(text);
         const std::vector<double> simulated = simulated_peaks(training.program);
         training.program = settled(training.program, EngineKind::Native);
         const Outcome outcome = train(training, RunMode::Clock, {.poison = true});

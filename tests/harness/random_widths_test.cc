@@ -58,7 +58,7 @@ TEST_CASE("models of random widths train without refusal, in the simulated memor
                  R"({"kind": "interlocking", "n_wise": 3, "gradient": "sum"})"});
     if (n % 5 == 4) text.more_training = R"(, "recompute": "selective")";
     INFO(model, ", ", text.strategy, text.more_training, ", ", text.devices, " devices");
-    const Training training = make_training(text);
+    const SmallTraining training = make_training(text);
     REQUIRE(why_not_trainable(job_of(training)) == "");
     const std::vector<double> simulated = simulated_peaks(training.program);
     const Outcome outcome = train(training, RunMode::Clock, {.poison = true});

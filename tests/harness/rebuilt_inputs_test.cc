@@ -114,7 +114,7 @@ void check_numbers(const std::map<std::string, std::vector<double>>& own,
 
 TEST_CASE("reversible stages learn what the equations of PETRA say") {
   for (const int devices : {1, 2, 3, 5}) {
-    Training training = make_training(reversible_text(devices));
+    SmallTraining training = make_training(reversible_text(devices));
     training.dump_step = 0;
     const auto first = part_of(train(training, RunMode::Sequential, {.doubles = true}), "weights/");
     training.dump_step = kSteps - 1;
@@ -144,7 +144,7 @@ TEST_CASE("reversible stages hold what they were simulated to hold, to the byte"
         text.samples = samples;
         text.micro_batches = 2;
         INFO(devices, " stages, ", samples, " samples", more);
-        const Training training = make_training(text);
+        const SmallTraining training = make_training(text);
         const std::vector<double> simulated = simulated_peaks(training.program);
         const Outcome outcome = train(training, RunMode::Clock, {.poison = true});
         for (std::size_t rank = 0; rank < simulated.size(); ++rank) {
@@ -159,7 +159,7 @@ TEST_CASE("reversible stages hold what they were simulated to hold, to the byte"
 }
 
 TEST_CASE("reversible stages come to the same bits however late threads are") {
-  const Training training = make_training(reversible_text(5));
+  const SmallTraining training = make_training(reversible_text(5));
   ExecutionOptions options = {.steps = kSteps, .descent = training.descent};
   options.batches = [&](int b) { return made_up_batch(training.network, 1, b); };
   const auto losses = execute(training.plan, training.network, options).outcome.losses;
@@ -176,7 +176,7 @@ TEST_CASE("reversible stages, and reversible blocks under other schedules, are r
   for (const bool petra : {true, false}) {
     TrainingText text = reversible_text(3);
     if (!petra) text.schedule = "";
-    Training training = make_training(text);
+    SmallTraining training = make_training(text);
     training.plan.question.cluster.executor.kind = RealDevices::Kind::Cuda;
     const std::string expected =
         petra ? "/training/schedule: stages that run forwards again, or learn from old inputs, are "

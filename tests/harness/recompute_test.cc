@@ -89,7 +89,7 @@ std::vector<RecomputeTrial> trials() {
 
 /// The losses, gradients and weights of the last step.
 std::map<std::string, std::vector<double>> numbers_of(const TrainingText& text) {
-  Training training = make_training(text);
+  SmallTraining training = make_training(text);
   training.dump_step = text.steps - 1;
   const Outcome outcome = train(training, RunMode::Sequential, {.poison = true});
   auto numbers = by_name(outcome);
@@ -118,7 +118,7 @@ TEST_CASE("memory of modules that are computed again is the simulated memory, to
   int less = 0;
   for (const RecomputeTrial& trial : trials()) {
     INFO(trial.model, ", ", trial.devices, " stages, ", trial.strategy, ", ", trial.schedule);
-    const Training training = make_training(text_of(trial, trial.recompute));
+    const SmallTraining training = make_training(text_of(trial, trial.recompute));
     const std::vector<double> simulated = simulated_peaks(training.program);
     const std::vector<double> kept =
         simulated_peaks(make_training(text_of(trial, R"("none")")).program);
@@ -137,7 +137,7 @@ TEST_CASE("a backward in halves that would need several modules at once is refus
       R"({"kind": "residual-mlp", "input_size": 6, "layers": 6, "hidden_size": 8, "classes": 4})";
   const RecomputeTrial trial = {
       .model = deep, .devices = 2, .strategy = R"("pairwise")", .schedule = R"("eager")"};
-  const Training training = make_training(text_of(trial, R"("full")"));
+  const SmallTraining training = make_training(text_of(trial, R"("full")"));
   CHECK(why_not_trainable(job_of(training)).find(R"(expected "backward": "fused")") !=
         std::string::npos);
   CHECK_THROWS_AS(train(training), Error);

@@ -54,7 +54,7 @@ TrainingText replay_text(int devices, int steps) {
 
 TEST_CASE("Features Replay learns what its equations say") {
   for (const int devices : {1, 2, 3, 5}) {
-    Training training = make_training(replay_text(devices, 9));
+    SmallTraining training = make_training(replay_text(devices, 9));
     training.dump_step = 0;
     const auto first = part_of(train(training, RunMode::Sequential, {.doubles = true}), "weights/");
     training.dump_step = 8;
@@ -88,7 +88,7 @@ TEST_CASE("Features Replay holds what it was simulated to hold, to the byte") {
       text.model = model;
       text.schedule = R"({"kind": "features-replay", "backward": ")" + backward + "\"}";
       INFO(model, ", ", backward);
-      const Training training = make_training(text);
+      const SmallTraining training = make_training(text);
       const std::vector<double> simulated = simulated_peaks(training.program);
       const Outcome outcome = train(training, RunMode::Clock, {.poison = true});
       for (std::size_t rank = 0; rank < simulated.size(); ++rank) {

@@ -30,7 +30,7 @@ BatchSource late_batches(const NeuralNetwork& network, std::uint64_t run) {
 }
 
 /// All that a run came to: losses of every stage, and the dump of step 3.
-std::map<std::string, std::vector<double>> numbers_of(const Training& training,
+std::map<std::string, std::vector<double>> numbers_of(const SmallTraining& training,
                                                       const ExecutionOptions& options) {
   const Execution execution = execute(training.plan, training.network, options);
   std::map<std::string, std::vector<double>> numbers = by_name(execution.outcome);
@@ -54,7 +54,7 @@ TEST_CASE("trainings with micro-batches in flight come to the same bits however 
   for (const std::string strategy : {R"("pairwise")", R"({"kind": "interlocking", "n_wise": 4})"}) {
     for (const int every : {1, 2}) {
       TrainingText text = in_flight(strategy, 3, every);
-      const Training training = make_training(text);
+      const SmallTraining training = make_training(text);
       INFO(strategy, ", an update every ", every);
       REQUIRE(leaves_numbers_open(training.program));
       ExecutionOptions options = {.steps = 6, .descent = training.descent, .dump_step = 3};
@@ -74,7 +74,7 @@ TEST_CASE(
     "the staleness of a run is that of its simulation, and 0 without micro-batches in flight") {
   for (const int count : {1, 2, 3}) {
     TrainingText text = in_flight(R"({"kind": "interlocking", "n_wise": 4})", count, 1);
-    const Training training = make_training(text);
+    const SmallTraining training = make_training(text);
     ExecutionOptions options = {.steps = 6, .descent = training.descent};
     options.batches = late_batches(training.network, 3);
     const Execution run = execute(training.plan, training.network, options);
@@ -104,7 +104,7 @@ TEST_CASE("a dump of a step of two updates has the weights before it, and the me
   // With SGD and no momentum: updated = weights - rate (g1 + g2), and gradients = (g1 + g2) / 2.
   TrainingText text = {.model = kResidualMlp, .devices = 1, .micro_batches = 4, .steps = 3};
   text.schedule = R"({"kind": "pipedream", "update_every": 2})";
-  Training training = make_training(text);
+  SmallTraining training = make_training(text);
   training.dump_step = 1;
   const Outcome own = train(training, RunMode::Sequential, {.doubles = true});
   training.dump_step = 0;

@@ -174,7 +174,7 @@ TEST_CASE("logical clocks and engines agree exactly on collectives, ZeRO and fol
     const LayoutTrial trial = random_layout(seed, RandomCluster::Mesh);
     try {
       const Question scenario = load(trial);
-      const Program program = lower_plan(make_plan(scenario), scenario.steps);
+      const Program program = lower_plan(make_plan(scenario), scenario.training().steps);
       if (shares_links(program)) {
         tally.count("layout", "shares links");
         continue;
@@ -216,7 +216,7 @@ TEST_CASE("logical clocks and engines agree exactly on what devices keep with th
             "}, \"micro_batches\": " + std::to_string(random.integer(2, 6))};
     INFO(document(trial));
     const Question scenario = load(trial);
-    const Program program = lower_plan(make_plan(scenario), scenario.steps);
+    const Program program = lower_plan(make_plan(scenario), scenario.training().steps);
     for (const Event& event : program.events) in_turn += event.in_turn ? 1 : 0;
     check_equal(program, tally);
   }

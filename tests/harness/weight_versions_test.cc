@@ -149,7 +149,7 @@ std::vector<StageOrder> orders_of(const Program& program) {
 
 /// The losses of a run against those of a loop in which every stage meets each micro-batch with the
 /// weights that its order says, and update k is that of micro-batches k * update_every and on.
-void check_versions(const Training& training, const std::vector<StageOrder>& orders) {
+void check_versions(const SmallTraining& training, const std::vector<StageOrder>& orders) {
   const Job job = job_of(training);
   const auto losses = train(training, RunMode::Sequential, {.doubles = true}).losses.back();
   if (!chooses_order(training.program)) {
@@ -180,7 +180,7 @@ void check_versions(const std::string& schedule, int micro_batches, const Versio
       .model = kResidualMlp, .devices = 3, .micro_batches = micro_batches, .steps = 4};
   text.schedule = schedule;
   INFO(schedule);
-  const Training training = make_training(text);
+  const SmallTraining training = make_training(text);
   std::vector<StageOrder> orders(3);
   for (int s = 0; s < 3; ++s) {
     for (int b = 0; b < text.steps * micro_batches; ++b) {
@@ -219,7 +219,7 @@ TEST_CASE("with two micro-batches in flight a backward uses the weights of its f
   TrainingText text = {.model = kResidualMlp, .devices = 5, .steps = 6};
   text.strategy = R"({"kind": "interlocking", "n_wise": 5})";
   text.schedule = R"({"kind": "eager", "in_flight": 2})";
-  const Training training = make_training(text);
+  const SmallTraining training = make_training(text);
   const std::vector<StageOrder> orders = orders_of(training.program);
   int behind = 0;
   for (const StageOrder& order : orders) {
@@ -236,7 +236,7 @@ TEST_CASE("with two micro-batches in flight a backward uses the weights of its f
 std::vector<std::map<std::string, std::vector<double>>> sums_of(const TrainingText& text) {
   std::vector<std::map<std::string, std::vector<double>>> sums;
   for (int step = 0; step < text.steps; ++step) {
-    Training training = make_training(text);
+    SmallTraining training = make_training(text);
     training.descent.rate = 0;
     training.dump_step = step;
     sums.push_back(part_of(train(training, RunMode::Clock, {.doubles = true}), "gradients/"));

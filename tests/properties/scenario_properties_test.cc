@@ -80,7 +80,7 @@ double rounding(const Program& program) {
 bool folds(const ScenarioResult& result) {
   const Unfolded& unfolded = result.plan.unfolded;
   for (int i = 0; i + 1 < kDimensions; ++i) {
-    if (!unfolded[i] && result.plan.question.mesh.degrees[i] > 1) return true;
+    if (!unfolded[i] && result.plan.question.layout.mesh.degrees[i] > 1) return true;
   }
   return false;
 }

@@ -21,7 +21,7 @@ namespace {
 ScenarioResult priced() {
   ScenarioResult result = two_devices();
   Question& scenario = result.plan.question;
-  scenario.mesh.degree(Dimension::Pipeline) = 2;
+  scenario.layout.mesh.degree(Dimension::Pipeline) = 2;
   scenario.cluster.machines.front().device.power = DevicePower{Watts(500), Watts(100)};
   scenario.cluster.machines.front().power = {.node = Watts(400), .link = Watts(10), .pue = 1.25};
   scenario.cluster.machines.front().devices_per_node = 4;

@@ -40,8 +40,8 @@ TEST_CASE("the page asks no server for anything") {
 TEST_CASE("names cannot break out of the page") {
   const std::string evil = "</script><script>alert(1)</script><!--\"'&<img onerror=x>\xff";
   auto result = two_devices();
-  result.plan.question.name = result.plan.question.model_name = result.plan.question.cluster.name =
-      evil;
+  result.plan.question.name = result.plan.question.training().graph.name =
+      result.plan.question.cluster.name = evil;
   result.measurement.metrics.links[0].name = evil;
   const std::string page = html_report({result, result});
   CHECK(page.find("<script>alert") == std::string::npos);

@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 
 Question laid(const Coordinates& degrees) {
   Question scenario;
-  scenario.mesh.degrees = degrees;
+  scenario.layout.mesh.degrees = degrees;
   return scenario;
 }
 
@@ -24,19 +24,20 @@ TEST_CASE("a layout is told in one line, its degrees from the outside in") {
   Question scenario = laid({8, 1, 16, 8});
   const std::string order = ", order tensor, context, data, pipeline";
   CHECK(layout_words(scenario) == "pipeline 8 x data 16 x tensor 8" + order);
-  scenario.sharding = {.tensor = 8, .sequence_parallel = true};
-  scenario.data_parallel.zero_stage = 1;
-  scenario.mesh.shard = 16;
+  scenario.layout.sharding = {.tensor = 8, .sequence_parallel = true};
+  scenario.layout.data_parallel.zero_stage = 1;
+  scenario.layout.mesh.shard = 16;
   CHECK(layout_words(scenario) ==
         "pipeline 8 x data 16 x tensor 8, sequence parallel, ZeRO 1" + order);
 
   scenario = laid({4, 2, 6, 1});
-  scenario.sharding = {.tensor = 4, .tensor_layout = TensorLayout::TwoD, .context = 2, .expert = 3};
-  scenario.mesh.expert = 3;
-  scenario.data_parallel.zero_stage = 3;
-  scenario.mesh.shard = 4;
-  scenario.mesh.order = {Dimension::Data, Dimension::Tensor, Dimension::Context,
-                         Dimension::Pipeline};
+  scenario.layout.sharding = {
+      .tensor = 4, .tensor_layout = TensorLayout::TwoD, .context = 2, .expert = 3};
+  scenario.layout.mesh.expert = 3;
+  scenario.layout.data_parallel.zero_stage = 3;
+  scenario.layout.mesh.shard = 4;
+  scenario.layout.mesh.order = {Dimension::Data, Dimension::Tensor, Dimension::Context,
+                                Dimension::Pipeline};
   CHECK(layout_words(scenario) ==
         "data 6 x context 2 x tensor 4, 2d tensors, ring of contexts, experts on 3, ZeRO 3 in "
         "shards of 4, order data, tensor, context, pipeline");
@@ -46,7 +47,7 @@ TEST_CASE("a layout is told in one line, its degrees from the outside in") {
 TEST_CASE("the machine's devices are counted, and which of them were simulated") {
   ScenarioResult result = two_devices();
   CHECK(device_words(result) == "2 devices of toy-node");
-  result.plan.question.mesh.degrees = {8, 1, 16, 2};
+  result.plan.question.layout.mesh.degrees = {8, 1, 16, 2};
   CHECK(device_words(result) ==
         "256 devices of toy-node (2 simulated: 1 of 16 data, 1 of 8 tensor)");
   result.plan.unfolded = Unfolded{true, false, false, true};

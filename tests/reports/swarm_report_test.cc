@@ -17,7 +17,7 @@ using Json = nlohmann::json;
 /// The two devices as stages of a swarm of five peers: 12 micro-batches of 2 samples a second.
 ScenarioResult swarm() {
   ScenarioResult result = two_devices();
-  result.plan.question.graph.samples_per_micro_batch = 2;
+  result.plan.question.training().graph.samples_per_micro_batch = 2;
   SwarmResult swarm;
   swarm.inputs.peers.resize(5);
   swarm.inputs.in_flight = 8;

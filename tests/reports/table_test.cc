@@ -119,7 +119,7 @@ TEST_CASE("what a GPU does is a column where devices differ in number, or in the
   one.measurement.metrics.mfu = other.measurement.metrics.mfu = 0.5;
   one.plan.question.cluster.machines.front().device.peak[0] = FlopsPerSecond(100e12);
   other.plan.question.cluster.machines.front().device.peak[0] = FlopsPerSecond(300e12);
-  one.plan.question.precision = other.plan.question.precision = Precision{};
+  one.plan.question.training().precision = other.plan.question.training().precision = Precision{};
   CHECK(!holds(heads({one, one}), "Each GPU"));
   CHECK(holds(heads({one, other}), "Each GPU TFLOP/s,"));
   const Grid grid = comparison_grid({one, other});

@@ -65,7 +65,8 @@ struct Told {
 Told told(Overrides overrides, const std::string& count) {
   overrides.push_back("model.attention_flops=" + count);
   const Question scenario = load_questions(document(kTransformer, overrides)).front();
-  return {run_scenario(scenario, false).measurement.metrics, model_flops(scenario.graph)};
+  return {run_scenario(scenario, false).measurement.metrics,
+          model_flops(scenario.training().graph)};
 }
 
 /// Compares the two conventions; returns what the one counts over what the other does.
@@ -111,8 +112,8 @@ TEST_CASE("for every causal model of the zoo the count changes MFU only") {
     // A name first, as the object would be put into the one of kTransformer.
     const Overrides model = {"model=\"" + name + '"', "model={\"base\": \"" + name + "\"}"};
     const Question plain = load_questions(document(kTransformer, {model[0]})).front();
-    if (plain.graph.attention_flops == "none") continue;
-    if (!plain.graph.slice) {  // sees both directions
+    if (plain.training().graph.attention_flops == "none") continue;
+    if (!plain.training().graph.slice) {  // sees both directions
       const Overrides half = {model[0], model[1], "model.attention_flops=causal"};
       CHECK(mistakes_of(document(kTransformer, half)).find("every token sees all") !=
             std::string::npos);
@@ -134,7 +135,7 @@ TEST_CASE("both directions take the time of the whole square, a causal mask litt
                  both = loaded({"model.bidirectional=true", "model.readout=masked-lm"});
   const auto attention = [](const Question& scenario) {
     Flops total;
-    for (const Work& work : scenario.graph.modules[1].forward) {
+    for (const Work& work : scenario.training().graph.modules[1].forward) {
       if (work.op_class == OpClass::Attention) total += work.flops;
     }
     return total;

@@ -29,7 +29,7 @@ TEST_CASE("everything begins when its cause says, with collectives and shared li
     const Question scenario = load_questions(read_json_file(file)).front();
     const Program program = lower_plan(make_plan(scenario), 3);
     TraceLog log;
-    const RunSummary run = run_program(program, scenario.engine, log_sink(log));
+    const RunSummary run = run_program(program, scenario.simulation.engine, log_sink(log));
     const auto causes = find_causes(program, log);
     INFO(name << " by " << run.engine << ": " << log.spans.size() << " ops, "
               << log.transfers.size() << " messages, " << log.collectives.size() << " collectives");

@@ -12,10 +12,10 @@ constexpr const char* kBatch = "training.micro_batches=4";
 /// Flops that `mfu` or `hfu` stands for, one step: share * step time * peak * devices.
 double flops_of(const ScenarioResult& result, std::optional<double> share) {
   const Question& scenario = result.plan.question;
-  const auto peak =
-      scenario.cluster.machines.front().device.peak[static_cast<std::size_t>(scenario.precision)];
+  const auto peak = scenario.cluster.machines.front()
+                        .device.peak[static_cast<std::size_t>(scenario.training().precision)];
   return share.value() * result.measurement.metrics.step_time.value() * peak.value().value() *
-         scenario.ranks;
+         scenario.layout.ranks();
 }
 
 TEST_CASE("MFU counts the model's flops once a micro-batch, whatever the strategy") {
@@ -26,7 +26,7 @@ TEST_CASE("MFU counts the model's flops once a micro-batch, whatever the strateg
                 std::string("training.strategy=") + strategy, "training.global_batch_size=8",
                 "training.steps=2", kBatch});
     const ScenarioResult result = run_scenario(scenario, false);
-    const double model = model_flops(scenario.graph).value() * 4;
+    const double model = model_flops(scenario.training().graph).value() * 4;
     INFO(strategy << ": " << model << " flops a step");
     CHECK(flops_of(result, result.measurement.metrics.mfu) == doctest::Approx(model));
     const double executed = flops_of(result, result.measurement.metrics.hfu);

@@ -18,7 +18,7 @@ int launches_of(const std::vector<Work>& works) {
 TEST_CASE("a step of small kernels takes as long as the host needs to issue them") {
   const ScenarioResult slow = run(small_run({R"(training.framework={"kernel_issue": "1 ms"})"}));
   int launches = 0;
-  for (const Module& module : slow.plan.question.graph.modules) {
+  for (const Module& module : slow.plan.question.training().graph.modules) {
     for (const auto* works :
          {&module.forward, &module.backward_input, &module.backward_weight, &module.update}) {
       launches += launches_of(*works);
@@ -34,7 +34,7 @@ TEST_CASE("gradients may be issued at a pace of their own") {
   };
   const double all = step(R"({"kernel_issue": "1 ms"})");
   int gradients = 0;
-  for (const Module& module : run(small_run({})).plan.question.graph.modules) {
+  for (const Module& module : run(small_run({})).plan.question.training().graph.modules) {
     gradients += launches_of(module.backward_input) + launches_of(module.backward_weight);
   }
   CHECK(all - step(R"({"kernel_issue": "1 ms", "backward_issue": "0.4 ms"})") ==
@@ -68,7 +68,7 @@ TEST_CASE("collectives are issued too") {
   issued.push_back(R"(training.framework={"exchange_issue": "1 s"})");
   const ScenarioResult slow = run(small_run(issued));
   int exchanges = 0;
-  for (const Module& module : slow.plan.question.graph.modules) {
+  for (const Module& module : slow.plan.question.training().graph.modules) {
     for (const auto* list : {&module.forward_exchanges, &module.backward_input_exchanges,
                              &module.backward_weight_exchanges}) {
       for (const Exchange& exchange : *list) exchanges += exchange.count;
@@ -116,7 +116,7 @@ TEST_CASE("gradients of several micro-batches are added up in as many passes as 
   const std::string two = "training.micro_batches=2";
   const ScenarioResult plain = run(small_run({kBare, two}));
   double parameters = 0;
-  for (const Module& module : plain.plan.question.graph.modules) {
+  for (const Module& module : plain.plan.question.training().graph.modules) {
     parameters += static_cast<double>(module.parameters);
   }
   const double expected = 2 * 3 * parameters * 2 / 1e9;
@@ -171,7 +171,7 @@ TEST_CASE("gradients in fp32 take two bytes a parameter more") {
   const ScenarioResult plain = run(small_run({}));
   const ScenarioResult wide = run(small_run({R"(training.framework={"gradients": "fp32"})"}));
   double parameters = 0;
-  for (const Module& module : plain.plan.question.graph.modules) {
+  for (const Module& module : plain.plan.question.training().graph.modules) {
     parameters += static_cast<double>(module.parameters);
   }
   const auto gradients = [](const ScenarioResult& result) {
@@ -234,7 +234,7 @@ TEST_CASE("routing in small steps takes 49 kernels more in a forward and 27 in a
   const auto launches = [](const std::string& framework) {
     const ScenarioResult result =
         run(small_run({"model.experts=4", "model.experts_per_token=2", framework}));
-    const std::vector<Module>& modules = result.plan.question.graph.modules;
+    const std::vector<Module>& modules = result.plan.question.training().graph.modules;
     int forward = 0, backward = 0;
     for (const Module& module : modules) {
       forward += launches_of(module.forward);
@@ -249,7 +249,7 @@ TEST_CASE("routing in small steps takes 49 kernels more in a forward and 27 in a
   const auto stash = [](const std::string& framework, const std::string& gated) {
     const ScenarioResult result =
         run(small_run({"model.experts=4", "model.experts_per_token=2", framework, gated}));
-    return result.plan.question.graph.modules[1].stash.value();
+    return result.plan.question.training().graph.modules[1].stash.value();
   };
   INFO("two experts for each of 256 tokens keep what their activation makes, 1024 wide, twice");
   const std::string in_steps = R"(training.framework={"routing": "steps"})";
@@ -265,7 +265,7 @@ TEST_CASE("tensor devices may hold the whole embedding, and gather all logits") 
   two.push_back(R"(training.framework={"vocabulary": "gathered"})");
   const ScenarioResult whole = run(small_run(two));
   const auto module = [](const ScenarioResult& result, bool last) {
-    const std::vector<Module>& modules = result.plan.question.graph.modules;
+    const std::vector<Module>& modules = result.plan.question.training().graph.modules;
     return last ? modules.back() : modules.front();
   };
   const double tokens = 2 * 128;
@@ -292,7 +292,7 @@ TEST_CASE("sums of input gradients hide behind weight gradients if the framework
   CHECK(step_of(beside) < 0.99 * step_of(apart));
   const auto exchanges = [](const ScenarioResult& result) {
     std::pair<double, double> bytes = {0, 0};  // in turn, beside
-    for (const Module& module : result.plan.question.graph.modules) {
+    for (const Module& module : result.plan.question.training().graph.modules) {
       for (const Exchange& exchange : module.backward_input_exchanges) {
         (exchange.overlapped ? bytes.second : bytes.first) +=
             exchange.count * exchange.bytes.value();

@@ -14,12 +14,12 @@ const std::string kEight = "model.modules.0.repeat=8";
 
 TEST_CASE("placement loop wraps around the ranks, v turns back") {
   const Overrides six = {kEight, "parallel.pipeline=3", "parallel.stages=6"};
-  CHECK(loaded(six).placement == std::vector<int>{0, 1, 2, 0, 1, 2});
+  CHECK(loaded(six).layout.placement == std::vector<int>{0, 1, 2, 0, 1, 2});
   Overrides v = six;
   v.push_back("parallel.placement=v");
-  CHECK(loaded(v).placement == std::vector<int>{0, 1, 2, 2, 1, 0});
+  CHECK(loaded(v).layout.placement == std::vector<int>{0, 1, 2, 2, 1, 0});
   v[2] = "parallel.stages=8";
-  CHECK(loaded(v).placement == std::vector<int>{0, 1, 2, 2, 1, 0, 0, 1});
+  CHECK(loaded(v).layout.placement == std::vector<int>{0, 1, 2, 2, 1, 0, 0, 1});
 }
 
 TEST_CASE("a list places every stage, and no rank may be left without one") {
@@ -29,7 +29,7 @@ TEST_CASE("a list places every stage, and no rank may be left without one") {
     all.push_back("parallel.placement=" + list);
     return all;
   };
-  CHECK(loaded(with("[1, 0, 0, 1]")).placement == std::vector<int>{1, 0, 0, 1});
+  CHECK(loaded(with("[1, 0, 0, 1]")).layout.placement == std::vector<int>{1, 0, 0, 1});
   CHECK(mistakes(with("[0, 0, 0, 0]")) ==
         "set: /parallel/placement: rank 1 holds no stage; expected one for each of the 2 ranks");
   CHECK(mistakes(with("[0, 1]")) ==
@@ -41,10 +41,10 @@ TEST_CASE("a list places every stage, and no rank may be left without one") {
 TEST_CASE("cuts and ranks may be left to a search") {
   const Question all = loaded(
       {"parallel.pipeline=2", "parallel.stages=4", "partition=auto", "parallel.placement=auto"});
-  CHECK(all.partition.kind == PartitionRule::Kind::Auto);
-  CHECK(all.lays_freely);
-  CHECK(all.placement == std::vector<int>{0, 1, 0, 1});
-  CHECK_FALSE(loaded({"parallel.placement=loop"}).lays_freely);
+  CHECK(all.layout.partition.kind == PartitionRule::Kind::Auto);
+  CHECK(all.layout.lays_freely);
+  CHECK(all.layout.placement == std::vector<int>{0, 1, 0, 1});
+  CHECK_FALSE(loaded({"parallel.placement=loop"}).layout.lays_freely);
 }
 
 TEST_CASE("greedy training has a stage for each module, laid over the ranks in blocks") {
@@ -68,12 +68,12 @@ TEST_CASE("chunks have whole numbers of stages") {
         "training.strategy={\"kind\": \"chunked\", \"chunks\": " + std::to_string(chunks) + "}");
     return more;
   };
-  CHECK(loaded(chunked(2, {})).stages == 4);
-  CHECK(loaded(chunked(8, {})).placement == std::vector<int>{0, 1, 2, 3, 0, 1, 2, 3});
+  CHECK(loaded(chunked(2, {})).layout.stages == 4);
+  CHECK(loaded(chunked(8, {})).layout.placement == std::vector<int>{0, 1, 2, 3, 0, 1, 2, 3});
   CHECK(mistakes(chunked(3, {"parallel.pipeline=4"})) ==
         "set: /parallel/pipeline: 4 stages make no whole number for each of the 3 chunks; expected "
         "parallel.stages such as 6");
-  CHECK(loaded(chunked(3, {"parallel.stages=6"})).stages == 6);
+  CHECK(loaded(chunked(3, {"parallel.stages=6"})).layout.stages == 6);
 }
 
 TEST_CASE("uniform and explicit partitions are what they say") {
@@ -99,19 +99,20 @@ TEST_CASE("uniform and explicit partitions are what they say") {
 /// Busy time of the busiest stage, added up from the prices of the stages themselves.
 Seconds busiest(const Plan& plan) {
   const Question& scenario = plan.question;
+  const Training& training = scenario.training();
   const std::vector<StageRole> roles =
-      make_roles(scenario.strategy, plan.partition.stages(), false);
-  const auto modules = price_modules(scenario.graph, {scenario.cluster.machines.front().device,
-                                                      scenario.precision, scenario.optimizer});
-  const auto stages = price_stages(modules, plan.partition, scenario.strategy, roles);
+      make_roles(training.strategy, plan.partition.stages(), false);
+  const auto modules = price_modules(training.graph, {scenario.cluster.machines.front().device,
+                                                      training.precision, training.optimizer});
+  const auto stages = price_stages(modules, plan.partition, training.strategy, roles);
   Seconds most;
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const StageCost& stage = stages[i];
     Seconds busy = stage.forward.time + stage.recompute.time + stage.backward_weight.time +
-                   stage.update.time / scenario.schedule.update_every;
+                   stage.update.time / training.schedule.update_every;
     busy += stage.backward_input.time * static_cast<double>(roles[i].traversals.size());
     if (roles[i].head) {
-      busy += stage.head.time + stage.head_update.time / scenario.schedule.update_every;
+      busy += stage.head.time + stage.head_update.time / training.schedule.update_every;
     }
     most = std::max(most, busy);
   }
@@ -120,7 +121,7 @@ Seconds busiest(const Plan& plan) {
 
 /// The least `busiest` over every way to cut the modules into as many stages.
 Seconds best_by_search(Plan plan) {
-  const int modules = static_cast<int>(plan.question.graph.modules.size());
+  const int modules = static_cast<int>(plan.question.training().graph.modules.size());
   std::vector<int>& cuts = plan.partition.boundaries;
   Seconds best(1e300);
   const std::function<void(std::size_t)> place = [&](std::size_t stage) {

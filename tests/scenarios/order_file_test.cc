@@ -109,7 +109,7 @@ TEST_CASE("a file fixes ranks, stages and placement, also of two copies") {
   const Overrides overrides = {R"(training.schedule={"file": ")" + path + "\"}",
                                "training.micro_batches=2"};
   const Plan plan = make_plan(loaded(overrides));
-  CHECK(plan.question.ranks == 2);
+  CHECK(plan.question.layout.ranks() == 2);
   CHECK(plan.copies == 2);
   CHECK(plan.rank_of_stage == std::vector{0, 1, 1, 0});
   CHECK(plan.partition.stages() == 2);

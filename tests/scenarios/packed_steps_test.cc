@@ -39,7 +39,7 @@ double pairs(double tokens) { return 128 * 128 * (tokens / 128) * (tokens / 128 
 /// Pairs of the documents of a micro-batch of one sample, less those of one that is whole.
 double saved(const Question& asked, std::uint64_t seed, const PackedBatch& batch) {
   double all = -pairs(kTokens);
-  for (const Document& one : draws_of(asked, asked.graph).of(seed, batch)) {
+  for (const Document& one : draws_of(asked, asked.training().graph).of(seed, batch)) {
     all += one.count * pairs(one.tokens);
   }
   return all;

@@ -26,17 +26,17 @@ std::string refused(const Overrides& overrides) {
 
 TEST_CASE("a file that says nothing of layouts has a pipeline of all devices") {
   const Question scenario = with({"cluster.nodes=1", "model.layers=8"});
-  CHECK(scenario.mesh.degrees == Coordinates{1, 1, 1, 8});
-  CHECK(scenario.mesh.expert == 1);
-  CHECK(scenario.mesh.shard == 1);
-  CHECK(scenario.data_parallel.zero_stage == 0);
-  CHECK(scenario.data_parallel.overlap_gradients);
-  CHECK(!scenario.data_parallel.overlap_weights);
-  CHECK(scenario.data_parallel.bucket == Bytes(25.0 * 1024 * 1024));
-  CHECK(scenario.data_parallel.prefetch == 1);
-  CHECK(scenario.sharding.tensor_layout == TensorLayout::OneD);
-  CHECK(!scenario.sharding.sequence_parallel);
-  CHECK(!scenario.unfolded);
+  CHECK(scenario.layout.mesh.degrees == Coordinates{1, 1, 1, 8});
+  CHECK(scenario.layout.mesh.expert == 1);
+  CHECK(scenario.layout.mesh.shard == 1);
+  CHECK(scenario.layout.data_parallel.zero_stage == 0);
+  CHECK(scenario.layout.data_parallel.overlap_gradients);
+  CHECK(!scenario.layout.data_parallel.overlap_weights);
+  CHECK(scenario.layout.data_parallel.bucket == Bytes(25.0 * 1024 * 1024));
+  CHECK(scenario.layout.data_parallel.prefetch == 1);
+  CHECK(scenario.layout.sharding.tensor_layout == TensorLayout::OneD);
+  CHECK(!scenario.layout.sharding.sequence_parallel);
+  CHECK(!scenario.simulation.unfolded);
 }
 
 TEST_CASE("every key of a layout arrives where it is used") {
@@ -48,24 +48,24 @@ TEST_CASE("every key of a layout arrives where it is used") {
                  "bucket": "40 MB", "prefetch": 2,
                  "order": ["data", "tensor", "pipeline", "context"]})"});
   // 64 devices / (2 x 2 x 4) leave a pipeline of four.
-  CHECK(scenario.mesh.degrees == Coordinates{2, 2, 4, 4});
-  CHECK(scenario.ranks == 4);
-  CHECK(scenario.mesh.order ==
+  CHECK(scenario.layout.mesh.degrees == Coordinates{2, 2, 4, 4});
+  CHECK(scenario.layout.ranks() == 4);
+  CHECK(scenario.layout.mesh.order ==
         std::array{Dimension::Data, Dimension::Tensor, Dimension::Pipeline, Dimension::Context});
-  CHECK(scenario.mesh.expert == 4);
-  CHECK(scenario.mesh.shard == 2);
-  CHECK(scenario.sharding.tensor == 2);
-  CHECK(scenario.sharding.context == 2);
-  CHECK(scenario.sharding.expert == 4);
-  CHECK(scenario.sharding.sequence_parallel);
-  CHECK(scenario.sharding.context_layout == ContextLayout::AllToAll);
-  CHECK(scenario.sharding.expert_imbalance == 1.5);
-  CHECK(scenario.sharding.expert_dispatch == ExpertDispatch::DeepEp);
-  CHECK(scenario.data_parallel.zero_stage == 3);
-  CHECK(!scenario.data_parallel.overlap_gradients);
-  CHECK(scenario.data_parallel.overlap_weights);
-  CHECK(scenario.data_parallel.bucket == Bytes(40e6));
-  CHECK(scenario.data_parallel.prefetch == 2);
+  CHECK(scenario.layout.mesh.expert == 4);
+  CHECK(scenario.layout.mesh.shard == 2);
+  CHECK(scenario.layout.sharding.tensor == 2);
+  CHECK(scenario.layout.sharding.context == 2);
+  CHECK(scenario.layout.sharding.expert == 4);
+  CHECK(scenario.layout.sharding.sequence_parallel);
+  CHECK(scenario.layout.sharding.context_layout == ContextLayout::AllToAll);
+  CHECK(scenario.layout.sharding.expert_imbalance == 1.5);
+  CHECK(scenario.layout.sharding.expert_dispatch == ExpertDispatch::DeepEp);
+  CHECK(scenario.layout.data_parallel.zero_stage == 3);
+  CHECK(!scenario.layout.data_parallel.overlap_gradients);
+  CHECK(scenario.layout.data_parallel.overlap_weights);
+  CHECK(scenario.layout.data_parallel.bucket == Bytes(40e6));
+  CHECK(scenario.layout.data_parallel.prefetch == 2);
 }
 
 TEST_CASE("tensor ranks form a line, a square, several squares or a cube") {
@@ -74,7 +74,7 @@ TEST_CASE("tensor ranks form a line, a square, several squares or a cube") {
     Overrides all = dense;
     all.push_back("parallel={\"data\": " + std::to_string(64 / tensor) +
                   ", \"pipeline\": 1, \"tensor\": " + std::to_string(tensor) + keys + "}");
-    return with(all).mesh;
+    return with(all).layout.mesh;
   };
   CHECK(laid(8, "").tensor_depth == 1);
   const Mesh square = laid(4, R"(, "tensor_layout": "2d")");
@@ -91,7 +91,8 @@ TEST_CASE("tensor ranks form a line, a square, several squares or a cube") {
 
 TEST_CASE("states are divided among all devices of equal weights unless a shard is smaller") {
   const auto shard = [](const std::string& keys) {
-    return with({R"(parallel={"pipeline": 4, "context": 2, "data": 8)" + keys + "}"}).mesh.shard;
+    return with({R"(parallel={"pipeline": 4, "context": 2, "data": 8)" + keys + "}"})
+        .layout.mesh.shard;
   };
   CHECK(shard("") == 1);
   CHECK(shard(R"(, "zero_stage": 1)") == 16);
@@ -103,8 +104,8 @@ TEST_CASE("replicas share the global batch, and results count all of them") {
       loaded({"parallel={\"pipeline\": 1, \"data\": 4}", "training.global_batch_size=32",
               "training.micro_batches=2", "training.schedule=1f1b", "training.steps=1"});
   // 32 samples / 4 replicas / 2 micro-batches
-  CHECK(*scenario.graph.samples_per_micro_batch == 4);
-  CHECK(scenario.micro_batches == 2);
+  CHECK(*scenario.training().graph.samples_per_micro_batch == 4);
+  CHECK(scenario.training().micro_batches == 2);
   const Metrics metrics = run_scenario(scenario, false).measurement.metrics;
   // 4 modules x 3 ms x 2 micro-batches, nothing to exchange: a profile without parameters
   CHECK(metrics.step_time.value() == doctest::Approx(0.024));
@@ -172,12 +173,12 @@ TEST_CASE("experts may lie on tensor devices, too, if those have tokens of their
   const Question scenario =
       with({R"(parallel={"tensor": 4, "data": 4, "expert": 8, "expert_tensor": 1,
                  "sequence_parallel": true})"});
-  CHECK(scenario.mesh.expert == 8);
-  CHECK(scenario.mesh.expert_tensor == 1);
-  CHECK(scenario.sharding.tensor_of_experts() == 1);
+  CHECK(scenario.layout.mesh.expert == 8);
+  CHECK(scenario.layout.mesh.expert_tensor == 1);
+  CHECK(scenario.layout.sharding.tensor_of_experts() == 1);
   const Question usual = with({R"(parallel={"tensor": 4, "data": 4, "expert": 4,
                                            "expert_tensor": 4})"});
-  CHECK(!usual.mesh.expert_tensor);
+  CHECK(!usual.layout.mesh.expert_tensor);
   const auto said = [](const std::string& keys) {
     return refused({"parallel={\"pipeline\": 4, \"tensor\": 4, \"data\": 4, " + keys + "}"});
   };
@@ -255,10 +256,11 @@ TEST_CASE("what is folded can be named") {
     all.push_back("simulate.fold=" + value);
     return all;
   };
-  CHECK(!with(fold("auto")).unfolded);
-  CHECK(*with(fold("none")).unfolded == Unfolded{true, true, true, true});
-  CHECK(*with(fold("[]")).unfolded == Unfolded{true, true, true, true});
-  CHECK(*with(fold(R"(["data", "context"])")).unfolded == Unfolded{true, false, false, true});
+  CHECK(!with(fold("auto")).simulation.unfolded);
+  CHECK(*with(fold("none")).simulation.unfolded == Unfolded{true, true, true, true});
+  CHECK(*with(fold("[]")).simulation.unfolded == Unfolded{true, true, true, true});
+  CHECK(*with(fold(R"(["data", "context"])")).simulation.unfolded ==
+        Unfolded{true, false, false, true});
   CHECK(refused(fold("all")) == "set: /simulate/fold: unknown name \"all\"; known: auto, none");
   CHECK(refused(fold("true")) ==
         "set: /simulate/fold: expected \"auto\", \"none\" or a list such as [\"data\", "

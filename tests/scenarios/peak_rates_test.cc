@@ -84,7 +84,7 @@ TEST_CASE("a device that states all efficiencies has a range and no such words")
 TEST_CASE("classes that an efficiency leaves out are named, with their share of the time") {
   const Question scenario = from_data_sheet(every_class("gemm"));
   Seconds products, all;
-  for (const Module& module : scenario.graph.modules) {
+  for (const Module& module : scenario.training().graph.modules) {
     for (const auto* works : {&module.forward, &module.backward_input, &module.backward_weight,
                               &module.first_backward_input, &module.update}) {
       for (const Work& work : *works) {

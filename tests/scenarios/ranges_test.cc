@@ -78,12 +78,12 @@ Question with_true_times(Question scenario, std::mt19937& random) {
   auto truth =
       std::make_shared<CalibratedModel>(*scenario.cluster.machines.front().device.calibrated);
   truth->table.clear();
-  for (const Module& module : scenario.graph.modules) {
+  for (const Module& module : scenario.training().graph.modules) {
     for (const auto* works :
          {&module.forward, &module.backward_input, &module.backward_weight, &module.update}) {
       for (const Work& work : *works) {
         const Seconds time = Seconds(roofline_s(work) * std::exp(normal(random)));
-        truth->table.push_back({scenario.precision, work, time, -1});
+        truth->table.push_back({scenario.training().precision, work, time, -1});
       }
     }
   }

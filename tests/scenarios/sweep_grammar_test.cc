@@ -45,7 +45,7 @@ TEST_CASE("lists of a zip go along together, several zips do not") {
       loaded_all({R"(sweep={"zip": {"training.steps": [1, 2], "parallel.pipeline": [2, 4]}})"});
   REQUIRE(scenarios.size() == 2);
   CHECK(scenarios[1].name == "test | steps=2 | pipeline=4");
-  CHECK(scenarios[1].ranks == 4);
+  CHECK(scenarios[1].layout.ranks() == 4);
   CHECK(scenarios[1].swept.size() == 2);
 }
 
@@ -98,7 +98,7 @@ TEST_CASE("a point of a million is made at once") {
   Diagnostics diagnostics;
   const SweepPoint point = plan.point(123'456, diagnostics);
   CHECK(point.document.find("name")->text == "test | steps=124 | seed=457");
-  CHECK(load_point(std::make_shared<const JsonValue>(point.document)).steps == 124);
+  CHECK(load_point(std::make_shared<const JsonValue>(point.document)).training().steps == 124);
 }
 
 TEST_CASE("mistakes of a sweep's grammar are told where they are") {

@@ -19,9 +19,9 @@ TEST_CASE("a sweep runs every combination, the last path fastest, and names each
                                                         "test | strategy=global | pipeline=4",
                                                         "test | strategy=pairwise | pipeline=2",
                                                         "test | strategy=pairwise | pipeline=4"});
-  CHECK(scenarios[1].ranks == 4);
-  CHECK(scenarios[2].ranks == 2);
-  CHECK(scenarios[2].strategy.kind == StrategyKind::Interlocking);
+  CHECK(scenarios[1].layout.ranks() == 4);
+  CHECK(scenarios[2].layout.ranks() == 2);
+  CHECK(scenarios[2].training().strategy.kind == StrategyKind::Interlocking);
 }
 
 TEST_CASE("an object is merged over what is at its path") {
@@ -30,10 +30,10 @@ TEST_CASE("an object is merged over what is at its path") {
                   R"(sweep={"training": [{"micro_batches": 4, "schedule": "gpipe"},
                             {"strategy": "local"}]})"});
   REQUIRE(scenarios.size() == 2);
-  CHECK(scenarios[0].schedule.kind->name == "gpipe");
-  CHECK(scenarios[0].micro_batches == 4);
-  CHECK(scenarios[1].strategy.kind == StrategyKind::Local);
-  CHECK(scenarios[1].steps == 5);
+  CHECK(scenarios[0].training().schedule.kind->name == "gpipe");
+  CHECK(scenarios[0].training().micro_batches == 4);
+  CHECK(scenarios[1].training().strategy.kind == StrategyKind::Local);
+  CHECK(scenarios[1].training().steps == 5);
   CHECK(scenarios[0].name == "test | micro_batches=4, schedule=gpipe");
 }
 
@@ -70,10 +70,10 @@ TEST_CASE("a value of another kind replaces what it lands on, and null removes i
                   R"(sweep={"training.strategy": [{"n_wise": 2}, {"kind": "local"}],
                 "training.steps": [null]})"});
   REQUIRE(scenarios.size() == 2);
-  CHECK(scenarios[0].strategy.kind == StrategyKind::Interlocking);
-  CHECK(scenarios[0].strategy.n_wise == 2);
-  CHECK(scenarios[1].strategy.kind == StrategyKind::Local);
-  CHECK(scenarios[1].steps == 8);
+  CHECK(scenarios[0].training().strategy.kind == StrategyKind::Interlocking);
+  CHECK(scenarios[0].training().strategy.n_wise == 2);
+  CHECK(scenarios[1].training().strategy.kind == StrategyKind::Local);
+  CHECK(scenarios[1].training().steps == 8);
 }
 
 TEST_CASE("a sweep may reach into arrays and supply what the rest lacks") {
@@ -88,11 +88,11 @@ TEST_CASE("paths with commas between them are set together") {
       loaded_all({R"(sweep={"parallel.pipeline, training.micro_batches": [2, [4, 8]],
                                               "training.steps": [3]})"});
   REQUIRE(scenarios.size() == 2);
-  CHECK(scenarios[0].ranks == 2);
-  CHECK(scenarios[0].micro_batches == 2);
-  CHECK(scenarios[1].ranks == 4);
-  CHECK(scenarios[1].micro_batches == 8);
-  CHECK(scenarios[1].steps == 3);
+  CHECK(scenarios[0].layout.ranks() == 2);
+  CHECK(scenarios[0].training().micro_batches == 2);
+  CHECK(scenarios[1].layout.ranks() == 4);
+  CHECK(scenarios[1].training().micro_batches == 8);
+  CHECK(scenarios[1].training().steps == 3);
   CHECK(scenarios[1].name == "test | pipeline=4 | steps=3");
   CHECK(scenarios[1].swept[0].number == 4);
   CHECK(mistakes({R"(sweep={"parallel.pipeline, training.steps": [[1, 2, 3]]})"})
@@ -151,15 +151,15 @@ TEST_CASE("keys are set inside the name of a strategy, schedule, cluster or mode
                                  R"(sweep={"training.schedule": ["dualpipe", "dualpipe-v"],
                  "training.schedule.overlap": [0, 0.5]})"});
   REQUIRE(swept.size() == 4);
-  CHECK(swept[1].schedule.kind->name == "dualpipe");
-  CHECK(swept[1].schedule.overlap == 0.5);
-  CHECK(swept[3].schedule.kind->name == "dualpipe-v");
+  CHECK(swept[1].training().schedule.kind->name == "dualpipe");
+  CHECK(swept[1].training().schedule.overlap == 0.5);
+  CHECK(swept[3].training().schedule.kind->name == "dualpipe-v");
   const auto other = loaded_all(
       {"training.strategy=interlocking", "cluster=dgx-h100", "model=gpt2",
        "training.global_batch_size=8",
        R"(sweep={"cluster.devices": [2], "training.strategy.n_wise": [3], "model.layers": [4]})"});
   CHECK(other.front().cluster.devices == 2);
-  CHECK(other.front().graph.modules.size() == 6);
+  CHECK(other.front().training().graph.modules.size() == 6);
   CHECK(mistakes({"training.strategy=local", R"(sweep={"training.strategy.n_wise": [3]})"}) != "");
 }
 

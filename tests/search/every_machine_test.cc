@@ -35,7 +35,7 @@ TEST_CASE("a plan is found, simulated and searched on every machine of the catal
     const ScenarioResult result = run_scenario(load_questions(document).front(), false);
     const Metrics& metrics = result.measurement.metrics;
     MESSAGE(machine << ": " << metrics.step_time.value() * 1e3 << " ms");
-    CHECK(result.plan.question.mesh.devices() == 8);
+    CHECK(result.plan.question.layout.mesh.devices() == 8);
     CHECK(metrics.fits_in_memory);
     CHECK(metrics.step_time.value() == doctest::Approx(starter.step_time.value()).epsilon(1e-6));
     MESSAGE("between a thousandth and all of the peak");

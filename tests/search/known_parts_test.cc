@@ -28,7 +28,8 @@ Told told_by(const Load& load) {
   try {
     const Question question = load();
     Told told;
-    const StepEstimate layout = bound_layout(question, {.overlap = question.schedule.overlap});
+    const StepEstimate layout =
+        bound_layout(question, {.overlap = question.training().schedule.overlap});
     const LaidOut laid_out = lay_out(question);
     const Plan& plan = laid_out.ordered();
     const StepEstimate bound = estimate_step(plan, Grade::PlanBound);

@@ -54,7 +54,8 @@ Slack slack_of(const JsonValue& document) {
   const Plan& plan = laid_out.ordered();
   const Plan whole = complete(laid_out);
   const Metrics metrics = estimate_step(whole, Grade::Simulation).metrics;
-  const StepEstimate layout = bound_layout(scenario, {.overlap = scenario.schedule.overlap});
+  const StepEstimate layout =
+      bound_layout(scenario, {.overlap = scenario.training().schedule.overlap});
   const StepEstimate own = estimate_step(plan, Grade::PlanBound);
   const double time = metrics.step_time.value(), peak = peak_of(metrics);
   slack.layout_time = slack_of(layout.time.value(), time);

@@ -58,7 +58,7 @@ TEST_CASE("plans of no use are left out, and what is found is the best of the ot
   SearchRequest request = request_of(document);
   const int data = searched({}).plans.at(0).layout.data;
   request.check_use = [data](const Plan& plan) {
-    if (plan.question.mesh.degree(Dimension::Data) == data) throw Error("too many replicas");
+    if (plan.question.layout.mesh.degree(Dimension::Data) == data) throw Error("too many replicas");
   };
   const SearchResult useful = search_plans(document, request, 2);
   const SearchResult alone = searched({data == 1   ? "search.data=[2, 4]"
@@ -76,7 +76,7 @@ TEST_CASE("plans of no use are left out, and what is found is the best of the ot
     });
   };
   request.check_use = [](const Plan& plan) {
-    const DataParallel& replicas = plan.question.data_parallel;
+    const DataParallel& replicas = plan.question.layout.data_parallel;
     if (replicas.gradient_reduction == GradientReduction::Step) throw Error("too late");
   };
   const SearchResult soon = search_plans(document, request, 2);
@@ -210,7 +210,7 @@ TEST_CASE("the reserve is a context, communicators and what the allocator keeps"
     const Question question = load_point(std::make_shared<const JsonValue>(document));
     const MemoryReserve reserve =
         priced_reserve(question, question.cluster.machines.front().device);
-    CHECK(reserve.held == (question.framework.reserve > 0 ? 0 : 0.1));
+    CHECK(reserve.held == (question.training().framework.reserve > 0 ? 0 : 0.1));
     const double capacity = question.cluster.machines.front().device.memory.value();
     CHECK(usable_share(question, {}) ==
           doctest::Approx((1 - reserve.process.value() / capacity) / (1 + reserve.held)));

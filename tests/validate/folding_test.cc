@@ -34,7 +34,7 @@ Count check_foldings(LayoutTrial trial, double epsilon) {
   Count count;
   trial.fold = "\"none\"";
   const ScenarioResult whole = run(trial);
-  for (const Unfolded& unfolded : foldings(whole.plan.question.mesh)) {
+  for (const Unfolded& unfolded : foldings(whole.plan.question.layout.mesh)) {
     if (unfolded == whole.plan.unfolded) continue;
     trial.fold = fold_text(unfolded);
     INFO(document(trial));
@@ -182,7 +182,7 @@ TEST_CASE("random layouts fold exactly or not at all") {
     CAPTURE(seed);
     LayoutTrial trial = random_layout(seed);
     try {
-      if (load(trial).mesh.devices() > 16) continue;
+      if (load(trial).layout.mesh.devices() > 16) continue;
     } catch (const Error&) {
       continue;
     }
@@ -282,7 +282,7 @@ TEST_CASE("auto simulates all devices where it must, with the figures of none") 
   const ScenarioResult chosen = run(trial);
   trial.fold = "\"none\"";
   const ScenarioResult whole = run(trial);
-  CHECK(chosen.plan.unfolded == foldings(whole.plan.question.mesh).back());
+  CHECK(chosen.plan.unfolded == foldings(whole.plan.question.layout.mesh).back());
   CHECK(chosen.measurement.metrics.devices.size() == 6);
   CHECK(difference(chosen, whole, 0) == "");
 }

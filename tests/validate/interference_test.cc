@@ -176,7 +176,7 @@ TEST_CASE("the trace of every engine does the work of its ops at the rates that 
     } catch (const Error&) {
       continue;
     }
-    if (scenario.mesh.devices() > 16) continue;
+    if (scenario.layout.mesh.devices() > 16) continue;
     scenario.cluster.machines.front().device.collective_sms = 0.15;
     scenario.cluster.machines.front().device.message_sms = 0.05;
     Program program = bound_by_arithmetic(lower_plan(make_plan(scenario), 2));
@@ -208,10 +208,10 @@ TEST_CASE("SimGrid and the native loop tell the same of kernels that are slowed 
     } catch (const Error&) {
       continue;
     }
-    if (scenario.mesh.devices() > 16) continue;
+    if (scenario.layout.mesh.devices() > 16) continue;
     scenario.cluster.machines.front().device.collective_sms = 0.15;
     scenario.cluster.machines.front().device.message_sms = 0.05;
-    scenario.memory_contention = true;
+    scenario.simulation.memory_contention = true;
     const Program program = bound_by_arithmetic(lower_plan(make_plan(scenario), 2));
     if (shares_links(program)) continue;
     CAPTURE(seed);

@@ -24,7 +24,7 @@ void for_layouts(int trials, RandomCluster cluster, Check check) {
     CAPTURE(seed);
     const LayoutTrial trial = random_layout(static_cast<std::uint64_t>(seed), cluster);
     try {
-      if (load(trial).mesh.devices() > kMostDevices) continue;
+      if (load(trial).layout.mesh.devices() > kMostDevices) continue;
     } catch (const Error&) {
       continue;
     }
@@ -95,8 +95,8 @@ TEST_CASE("native and SimGrid tell the same of messages and collectives that sha
 /// of its trace sends from device to device, along the routes between them.
 std::map<std::string, double> bytes_sent(const Plan& plan) {
   const Question& scenario = plan.question;
-  const Program program = lower_plan(plan, scenario.steps);
-  const std::vector<Coordinates> ranks = simulated_ranks(scenario.mesh, plan.unfolded);
+  const Program program = lower_plan(plan, scenario.training().steps);
+  const std::vector<Coordinates> ranks = simulated_ranks(scenario.layout.mesh, plan.unfolded);
   std::map<std::string, double> bytes;
   const auto send = [&](int from, int to, Bytes sent) {
     for (const LinkId id : route(scenario.cluster, from, to).links) {
@@ -106,7 +106,7 @@ std::map<std::string, double> bytes_sent(const Plan& plan) {
   const auto exchange = [&](int index, int times) {
     const Collective& collective = program.collectives[index];
     const Coordinates& at = ranks[program.communicators[collective.communicator].ranks.front()];
-    const auto group = group_of(scenario.mesh, collective.axis, at);
+    const auto group = group_of(scenario.layout.mesh, collective.axis, at);
     const auto planned = plan_exchange(scenario.cluster, group,
                                        {.kind = collective.kind,
                                         .axis = collective.axis,
@@ -117,8 +117,8 @@ std::map<std::string, double> bytes_sent(const Plan& plan) {
   TraceSink sink;
   sink.transfer = [&](const Transfer& transfer) {
     const Channel& channel = program.channels[transfer.channel];
-    send(device_of(scenario.mesh, ranks[channel.from_rank]),
-         device_of(scenario.mesh, ranks[channel.to_rank]), channel.bytes);
+    send(device_of(scenario.layout.mesh, ranks[channel.from_rank]),
+         device_of(scenario.layout.mesh, ranks[channel.to_rank]), channel.bytes);
   };
   sink.collective = [&](const CollectiveSpan& span) { exchange(span.collective, 1); };
   sink.span = [&](const Span& span) {
@@ -126,7 +126,7 @@ std::map<std::string, double> bytes_sent(const Plan& plan) {
       exchange(collective, count);
     }
   };
-  run_program(program, scenario.engine, sink);
+  run_program(program, scenario.simulation.engine, sink);
   return bytes;
 }
 
@@ -135,7 +135,7 @@ TEST_CASE("links carry what messages and collectives send over them, and no more
   for_layouts(cases(40), RandomCluster::Any, [&](LayoutTrial trial) {
     trial.fold = "\"none\"";
     Question scenario = load(trial);
-    scenario.steps = 1;
+    scenario.training().steps = 1;
     const Plan plan = make_plan(scenario);
     auto sent = bytes_sent(plan);
     for (const LinkMetrics& link : estimate_step(plan, Grade::Simulation).metrics.links) {
@@ -175,10 +175,10 @@ TEST_CASE("shares stay below one, and a steady step takes as long however many a
   for_layouts(cases(50), RandomCluster::Any, [&](const LayoutTrial& trial) {
     INFO(document(trial));
     Question scenario = load(trial);
-    scenario.steps = 2;
+    scenario.training().steps = 2;
     const Metrics two = run_scenario(scenario, false).measurement.metrics;
     check_bounds(two);
-    scenario.steps = 5;
+    scenario.training().steps = 5;
     const Metrics five = run_scenario(scenario, false).measurement.metrics;
     check_bounds(five);
     if (!two.steady || !five.steady || two.engine != "native") return;

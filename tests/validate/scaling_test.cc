@@ -17,7 +17,9 @@ void scale(StageTimes& times, double factor) {
 
 Seconds makespan(const Trial& trial) {
   const Question scenario = load(trial);
-  return run_program(lower_plan(make_plan(scenario), scenario.steps), scenario.engine, {}).makespan;
+  return run_program(lower_plan(make_plan(scenario), scenario.training().steps),
+                     scenario.simulation.engine, {})
+      .makespan;
 }
 
 TEST_CASE("hardware twice as fast halves every time, to the last bit") {

@@ -22,8 +22,8 @@ struct Traced {
 
 Traced trace(const LayoutTrial& trial) {
   const Question scenario = load(trial);
-  Traced traced{.program = lower_plan(make_plan(scenario), scenario.steps)};
-  run_program(traced.program, scenario.engine, log_sink(traced.log));
+  Traced traced{.program = lower_plan(make_plan(scenario), scenario.training().steps)};
+  run_program(traced.program, scenario.simulation.engine, log_sink(traced.log));
   return traced;
 }
 
@@ -209,13 +209,13 @@ TEST_CASE("shared transfers end when progressive filling says so, in 400 random 
 /// The makespan of one step, all durations longer by their share of a 10^-12th.
 double jittered(const LayoutTrial& trial, std::uint64_t seed) {
   const Question scenario = load(trial);
-  Program program = lower_plan(make_plan(scenario), scenario.steps);
+  Program program = lower_plan(make_plan(scenario), scenario.training().steps);
   Random random(seed, 5);
   for (OpInfo& op : program.ops) {
     const double longer = op.duration.value() * 1e-12 * random.uniform();
     op.duration += Seconds(std::ceil(longer * program.ticks_per_second) / program.ticks_per_second);
   }
-  return run_program(program, scenario.engine, {}).makespan.value();
+  return run_program(program, scenario.simulation.engine, {}).makespan.value();
 }
 
 TEST_CASE("jitter of 10^-12 moves what shares no links by as little; crowds are reported") {

@@ -271,7 +271,7 @@ TEST_CASE("equal seeds give equal results, other seeds others") {
   CHECK(step_time_of(trial, variation) == once);
   Question other = load(trial);
   other.variation = variation;
-  other.seed = 99;
+  other.simulation.seed = 99;
   CHECK(run_scenario(other, false).measurement.metrics.step_time.value() != once);
 }
 

@@ -106,7 +106,8 @@ ScenarioProbes probes_of(const Case& one, std::vector<Question>& scenarios) {
       std::string(SCENARIOS_FOLDER "/validation/") + one.scenario + ".json", {}));
   ScenarioProbes all;
   for (const Question& scenario : scenarios) {
-    append_probes(all, scenario_probes(scenario.graph, network_of(scenario), scenario.precision));
+    append_probes(all, scenario_probes(scenario.training().graph, network_of(scenario),
+                                       scenario.training().precision));
   }
   return all;
 }

@@ -75,10 +75,12 @@ TEST_CASE("multiprocessors that tokens take slow the kernels beside them, not wh
 TEST_CASE("the busiest holder of experts sets the pace that their loads say") {
   // Eight experts on four devices: pairs of 3 + 1, 1 + 1, 2 + 2 and 1 + 1, which is 4 of a mean 3.
   const Question question = load(trial(R"("expert_load": [3, 1, 1, 1, 2, 2, 1, 1])"));
-  CHECK(question.sharding.expert_imbalance == doctest::Approx(4.0 / 3));
-  CHECK(load(trial(R"("expert_load": [2, 2, 2, 2, 2, 2, 2, 2])")).sharding.expert_imbalance == 1);
+  CHECK(question.layout.sharding.expert_imbalance == doctest::Approx(4.0 / 3));
+  CHECK(
+      load(trial(R"("expert_load": [2, 2, 2, 2, 2, 2, 2, 2])")).layout.sharding.expert_imbalance ==
+      1);
   const Question one = load(trial(R"("expert_imbalance": 1.5)"));
-  CHECK(one.sharding.expert_imbalance == 1.5);
+  CHECK(one.layout.sharding.expert_imbalance == 1.5);
 }
 
 std::string refused(const LayoutTrial& trial) {

@@ -38,7 +38,7 @@ ScenarioResult predict(const Plan& plan, int fill, int steps) {
   inputs.steps = steps;
   inputs.explain = true;
   TraceLog log;
-  const RunSummary summary = run_program(program, plan.question.engine, log_sink(log));
+  const RunSummary summary = run_program(program, plan.question.simulation.engine, log_sink(log));
   ScenarioResult result{plan, measure_trace(std::move(program), std::move(log), fill, inputs)};
   result.measurement.metrics.engine = summary.engine;
   return result;

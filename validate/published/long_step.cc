@@ -36,8 +36,8 @@ std::optional<ShorterSteps> shorter_steps(const LaidOut& laid_out) {
                     !scenario.variation && !scenario.run && !scenario.swarm &&
                     plan.schedule.update_every == all;
   if (!loop) return std::nullopt;
-  const int period = entry.period({.ranks = scenario.ranks, .round = plan.schedule.round});
-  const int turns = (kTurns * scenario.ranks + period - 1) / period + 1;
+  const int period = entry.period({.ranks = scenario.layout.ranks(), .round = plan.schedule.round});
+  const int turns = (kTurns * scenario.layout.ranks() + period - 1) / period + 1;
   const int few = all % period + turns * period, more = few + kApart * period;
   if (kSaving * (few + more) > all) return std::nullopt;
   return ShorterSteps{few, more};

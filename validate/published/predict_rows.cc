@@ -145,8 +145,8 @@ CountedForward counted_forward(const ModelGraph& graph) {
 }
 
 RowSetup setup_of(const Question& question) {
-  const ModelGraph& graph = question.graph;
-  return {question.cluster.machines.front().device.name, question.framework.name,
+  const ModelGraph& graph = question.training().graph;
+  return {question.cluster.machines.front().device.name, question.training().framework.name,
           graph.experts > 0         ? "experts"
           : graph.tokens_per_sample ? "dense"
                                     : "network"};
@@ -158,7 +158,7 @@ RowValues values_of(const LaidOut& laid_out) {
   const ScenarioResult& result = step.result;
   const Metrics& metrics = result.measurement.metrics;
   const MeasureInputs whole = measure_inputs(plan);
-  const CountedForward forward = counted_forward(plan.question.graph);
+  const CountedForward forward = counted_forward(plan.question.training().graph);
   // The result may be of a step of fewer micro-batches.
   const double longer =
       double(plan.micro_batches) / result.plan.micro_batches * (metrics.step_time / step.step_time);
@@ -166,7 +166,7 @@ RowValues values_of(const LaidOut& laid_out) {
   return {.step_time = step.step_time.value(),
           .samples_per_s = whole.samples_per_step.value_or(0) / step.step_time.value(),
           .tokens_per_s = whole.tokens_per_step.value_or(0) / step.step_time.value(),
-          .devices = static_cast<double>(result.plan.question.mesh.devices()),
+          .devices = static_cast<double>(result.plan.question.layout.mesh.devices()),
           .forward = pass_time(result, OpKind::F),
           .backward = pass_time(result, OpKind::B) + pass_time(result, OpKind::I) +
                       pass_time(result, OpKind::W),

@@ -35,20 +35,21 @@ void check_executor(const Question& scenario, const NeuralNetwork& network, bool
   if (graph && kind != RealDevices::Kind::Cuda) {
     refuse(scenario, "/cluster/executor", "only GPUs run graphs; expected \"cuda\", or no --graph");
   }
-  if (kind == RealDevices::Kind::Cpu && scenario.precision != Precision::Fp32) {
+  const Training& training = scenario.training();
+  if (kind == RealDevices::Kind::Cpu && training.precision != Precision::Fp32) {
     refuse(scenario, "/training/precision", "the CPU trains in fp32; expected \"fp32\"");
   }
-  const Optimizer optimizer = scenario.optimizer.kind;
-  if (scenario.optimizer != OptimizerRule(optimizer) || optimizer > Optimizer::Adam) {
+  const Optimizer optimizer = training.optimizer.kind;
+  if (training.optimizer != OptimizerRule(optimizer) || optimizer > Optimizer::Adam) {
     refuse(scenario, "/training/optimizer",
            "trained are \"sgd\", \"sgd-momentum\" and \"adam\" with states of fp32");
   }
-  if (scenario.adapters.rank > 0 || scenario.frozen_modules > 0) {
-    refuse(scenario, scenario.adapters.rank > 0 ? "/training/lora" : "/training/frozen_modules",
+  if (training.adapters.rank > 0 || training.frozen_modules > 0) {
+    refuse(scenario, training.adapters.rank > 0 ? "/training/lora" : "/training/frozen_modules",
            "kernels train all weights; expected neither \"lora\" nor \"frozen_modules\"");
   }
   if (kind != RealDevices::Kind::Cuda) return;
-  if (scenario.schedule.stash != StashMode::Kept || scenario.schedule.replays) {
+  if (training.schedule.stash != StashMode::Kept || training.schedule.replays) {
     refuse(
         scenario, "/training/schedule",
         "stages that run forwards again, or learn from old inputs, are trained on CPUs; expected "
@@ -138,38 +139,39 @@ std::vector<double> step_losses(const std::map<int, double>& losses, const Progr
 }  // namespace
 
 NeuralNetwork network_of(const Question& scenario) {
-  if (scenario.workload) {
+  if (scenario.trace()) {
     refuse(scenario, "/workload", "a trace has times, but no layers to run; expected a model");
   }
-  const bool parts = !scenario.recompute_parts.empty();
-  if (parts && scenario.recompute_parts != LayerPart::CoreAttention) {
+  const Training& training = scenario.training();
+  const bool parts = !training.recompute_parts.empty();
+  if (parts && training.recompute_parts != LayerPart::CoreAttention) {
     refuse(scenario, "/training/recompute/modules",
            "of the parts of a layer, only attention is run again; expected [\"core_attn\"]");
   }
-  if (parts && scenario.recompute == Recompute::Full) {
+  if (parts && training.recompute == Recompute::Full) {
     refuse(scenario, "/training/recompute",
            "layers that are computed again in two ways are simulated only; expected \"modules\" "
            "or \"full_layers\"");
   }
-  if (scenario.recompute == Recompute::Alternate) {
+  if (training.recompute == Recompute::Alternate) {
     refuse(scenario, "/training/recompute",
            "every second product is simulated only; expected \"none\", \"selective\" or \"full\"");
   }
-  if (scenario.stage_recompute.any()) {
+  if (training.stage_recompute.any()) {
     refuse(
         scenario, "/training/recompute",
         "layers that stages count are simulated only; expected \"full\" or {\"full_layers\": 8}");
   }
-  if (!scenario.graph.samples_per_micro_batch) {
+  if (!training.graph.samples_per_micro_batch) {
     refuse(scenario, "/model", "a profile has times, but no layers to run; expected a model");
   }
-  const ModelText& text = *scenario.model_text;
+  const ModelText& text = *training.model_text;
   BuildOptions options = {
-      .micro_batch_size = static_cast<int>(*scenario.graph.samples_per_micro_batch),
-      .precision = scenario.precision,
-      .optimizer = scenario.optimizer,
-      .recompute = scenario.recompute,
-      .sharding = scenario.sharding};
+      .micro_batch_size = static_cast<int>(*training.graph.samples_per_micro_batch),
+      .precision = training.precision,
+      .optimizer = training.optimizer,
+      .recompute = training.recompute,
+      .sharding = scenario.layout.sharding};
   if (text.head) options.head = JsonNode{&*text.head, "/training/strategy/head"};
   Diagnostics diagnostics;
   NeuralNetwork network = build_network({&text.model, "/model"}, options, diagnostics);
@@ -181,21 +183,22 @@ Job job_of(const Plan& plan, const Program& program, const NeuralNetwork& networ
            const ExecutionOptions& options) {
   const Question& scenario = plan.question;
   std::vector<Recompute> recompute;
+  const Training& training = scenario.training();
   // The only part that is run again is attention, which is selective recomputation.
-  const bool part = scenario.recompute == Recompute::Parts;
-  for (const Module& module : scenario.graph.modules) {
+  const bool part = training.recompute == Recompute::Parts;
+  for (const Module& module : training.graph.modules) {
     recompute.push_back(module.recompute.empty() ? Recompute::None
                         : part                   ? Recompute::Selective
-                                                 : scenario.recompute);
+                                                 : training.recompute);
   }
   return {.program = program,
           .network = network,
           .first_module = plan.partition.boundaries,
-          .strategy = scenario.strategy,
+          .strategy = training.strategy,
           .roles = lower_inputs(plan).roles,
           .recompute = std::move(recompute),
           .stash = plan.schedule.stash,
-          .precision = scenario.precision,
+          .precision = training.precision,
           .descent = options.descent,
           .seed = options.seed,
           .batch = options.batches,
@@ -205,7 +208,7 @@ Job job_of(const Plan& plan, const Program& program, const NeuralNetwork& networ
 Plan plan_training(const Question& scenario, const NeuralNetwork& network, bool graph) {
   check_executor(scenario, network, graph);
   Plan plan = make_plan(scenario);
-  const Program program = settled(lower_plan(plan, 1), scenario.engine);
+  const Program program = settled(lower_plan(plan, 1), scenario.simulation.engine);
   check_job(scenario, job_of(plan, program, network, {}));
   return plan;
 }
@@ -214,10 +217,10 @@ Execution execute(const Plan& plan, const NeuralNetwork& network, const Executio
   const Question& scenario = plan.question;
   check_executor(scenario, network, options.graph);
   Execution execution{.program = lower_plan(plan, options.steps)};
-  Program program = settled(execution.program, scenario.engine);
+  Program program = settled(execution.program, scenario.simulation.engine);
   const bool cuda = scenario.cluster.executor.kind == RealDevices::Kind::Cuda;
   // One host thread issues everything on GPUs, so nothing can be chosen on the way.
-  if (cuda && chooses_order(program)) program = freeze(program, scenario.engine);
+  if (cuda && chooses_order(program)) program = freeze(program, scenario.simulation.engine);
   const Job job = job_of(plan, program, network, options);
   check_job(scenario, job);
   if (cuda) {
@@ -233,8 +236,8 @@ TrainingCurve training_curve(const Plan& plan, const Execution& execution,
   const Question& scenario = plan.question;
   const Metrics simulated = estimate_step(plan, Grade::Simulation).metrics;
   TrainingCurve curve{.name = scenario.name,
-                      .strategy = name_of(scenario.strategy),
-                      .schedule = scenario.schedule.kind->name,
+                      .strategy = name_of(scenario.training().strategy),
+                      .schedule = scenario.training().schedule.kind->name,
                       .executor = name_of(scenario.cluster.executor.kind),
                       .seed = options.seed,
                       .wanted_steps = options.steps,

@@ -18,7 +18,7 @@
 
 namespace interlock {
 
-Training make_training(const TrainingText& text) {
+SmallTraining make_training(const TrainingText& text) {
   const int global = text.samples * text.micro_batches;
   const std::string schedule = text.schedule.empty() ? "" : R"(, "schedule": )" + text.schedule;
   const std::string document =
@@ -30,7 +30,7 @@ Training make_training(const TrainingText& text) {
       R"(, "micro_batches": )" + std::to_string(text.micro_batches) +
       R"(, "precision": "fp32", "optimizer": ")" + text.optimizer + R"(", "steps": )" +
       std::to_string(text.steps) + text.more_training + "}" + text.more + "}";
-  Training training;
+  SmallTraining training;
   try {
     training.plan = make_plan(load_questions(parse_json(document, "training.json")).front());
   } catch (const Error& error) {
@@ -39,11 +39,11 @@ Training make_training(const TrainingText& text) {
   const Question& scenario = training.plan.question;
   training.program = lower_plan(training.plan, text.steps);
   training.network = network_of(scenario);
-  training.descent.optimizer = scenario.optimizer.kind;
+  training.descent.optimizer = scenario.training().optimizer.kind;
   return training;
 }
 
-Job job_of(const Training& training) {
+Job job_of(const SmallTraining& training) {
   const NeuralNetwork& network = training.network;
   const std::uint64_t seed = training.seed;
   return job_of(training.plan, training.program, network,
@@ -70,7 +70,7 @@ Batch made_up_batch(const NeuralNetwork& network, std::uint64_t seed, int micro_
   return batch;
 }
 
-Outcome train(const Training& training, RunMode mode, const CpuOptions& options) {
+Outcome train(const SmallTraining& training, RunMode mode, const CpuOptions& options) {
   const Job job = job_of(training);
   const Program& program = training.program;
   if (mode == RunMode::Clock) return train_by_the_clock(job, options);

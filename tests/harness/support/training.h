@@ -12,7 +12,7 @@
 namespace interlock {
 
 /// Everything that a job refers to. Not to be copied once a job was made of it.
-struct Training {
+struct SmallTraining {
   Plan plan;
   Program program;
   NeuralNetwork network;
@@ -35,15 +35,15 @@ struct TrainingText {
   std::string optimizer = "sgd";
 };
 
-Training make_training(const TrainingText& text);
-Job job_of(const Training& training);
+SmallTraining make_training(const TrainingText& text);
+Job job_of(const SmallTraining& training);
 /// Samples of micro-batch `b` are numbers b * n to b * n + n - 1 of one endless list.
 Batch made_up_batch(const NeuralNetwork& network, std::uint64_t seed, int micro_batch);
 
 /// How a training is executed: by one thread in an order that dependencies allow, by a thread for
 /// each rank, or by one at a time as the native engine's clock says, where memory is exact.
 enum class RunMode { Sequential, Threads, Clock };
-Outcome train(const Training& training, RunMode mode = RunMode::Sequential,
+Outcome train(const SmallTraining& training, RunMode mode = RunMode::Sequential,
               const CpuOptions& options = {});
 
 /// The peaks of all ranks as the native engine and the tracker of memory see them.

@@ -14,9 +14,10 @@ constexpr double kGiB = 1024.0 * kMiB;
 Plan plan_named(const std::string& name, int stages, std::string_view schedule) {
   Plan plan;
   Question& scenario = plan.question;
-  scenario = {.name = name, .file = "handmade.json", .model_name = "toy-mlp"};
+  scenario = {.name = name, .file = "handmade.json"};
+  scenario.training().graph.name = "toy-mlp";
   scenario.cluster.name = "toy-node";
-  scenario.ranks = scenario.mesh.degree(Dimension::Pipeline) = stages;
+  scenario.layout.mesh.degree(Dimension::Pipeline) = stages;
   for (int stage = 0; stage <= stages; ++stage) plan.partition.boundaries.push_back(3 * stage);
   plan.schedule.kind = &schedule_named(schedule);
   return plan;

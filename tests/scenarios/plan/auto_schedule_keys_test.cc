@@ -19,10 +19,11 @@ Overrides searching(const std::string& schedule) {
 TEST_CASE("auto takes a memory and a number of evaluations") {
   const Question scenario =
       loaded(searching(R"({"kind": "auto", "memory": "60 GiB", "evaluations": 20})"));
-  CHECK(scenario.schedule.kind->name == "auto");
-  CHECK(scenario.schedule.memory == Bytes(60.0 * 1024 * 1024 * 1024));
-  CHECK(scenario.schedule.evaluations == 20);
-  CHECK_FALSE(scenario.schedule.order);
+  const Training& training = scenario.training();
+  CHECK(training.schedule.kind->name == "auto");
+  CHECK(training.schedule.memory == Bytes(60.0 * 1024 * 1024 * 1024));
+  CHECK(training.schedule.evaluations == 20);
+  CHECK_FALSE(training.schedule.order);
 }
 
 TEST_CASE("no other schedule has them") {

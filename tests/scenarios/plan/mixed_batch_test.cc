@@ -108,7 +108,7 @@ TEST_CASE("a mixed step has the samples, flops, messages and stash of the batch"
     CHECK(*mixed.tokens_per_s * mixed.step_time.value() == doctest::Approx(11 * 256));
     CHECK(*mixed.mfu * steps == doctest::Approx(*whole.mfu));
     // Two products of 2 flops for 64 elements of 8 heads in 8 blocks; twice that backward.
-    const bool full = plan.question.recompute == Recompute::Full;
+    const bool full = plan.question.training().recompute == Recompute::Full;
     const double left_out = scores_left_out(plan), passes = full ? 4 : 3;
     const double possible = whole.step_time.value() * 125e12 * 4;  // flops of four V100
     CHECK((*whole.hfu - *mixed.hfu * steps) * possible ==

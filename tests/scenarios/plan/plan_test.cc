@@ -12,7 +12,7 @@ TEST_CASE("a plan has the choices that its question leaves open: the example of 
       loaded({"model.modules.0.repeat=24", "cluster.devices=32", "parallel.pipeline=4",
               "parallel.data=8", "training.schedule=1f1b", "training.micro_batches=8"});
   const Plan plan = make_plan(question);
-  CHECK(question.partition.kind == PartitionRule::Kind::Balanced);
+  CHECK(question.layout.partition.kind == PartitionRule::Kind::Balanced);
   CHECK(plan.partition.boundaries == std::vector<int>{0, 6, 12, 18, 24});
   CHECK(plan.rank_of_stage == std::vector<int>{0, 1, 2, 3});
   CHECK(plan.schedule.kind->name == "1f1b");
@@ -24,8 +24,8 @@ TEST_CASE("a plan has the choices that its question leaves open: the example of 
 TEST_CASE("a question that leaves the order to a search still does so beside its plan") {
   const Question question = loaded({"training.schedule=auto", "training.micro_batches=4"});
   const Plan plan = make_plan(question);
-  CHECK(plan.question.schedule.kind->name == "auto");
-  CHECK_FALSE(plan.question.schedule.order);
+  CHECK(plan.question.training().schedule.kind->name == "auto");
+  CHECK_FALSE(plan.question.training().schedule.order);
   CHECK((plan.schedule.kind->name != "auto" || plan.schedule.order));
   CHECK(lay_out(question).draft.schedule.kind->name == "auto");
 }

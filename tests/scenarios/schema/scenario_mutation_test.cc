@@ -14,24 +14,25 @@ namespace {
 /// Checks that a loaded scenario fits together, and so does what is chosen for it.
 void check_whole(const Question& scenario) {
   const Plan plan = lay_out(scenario).draft;
-  CHECK(std::ssize(plan.rank_of_stage) == scenario.stages * plan.copies);
-  CHECK(plan.partition.stages() == parts_of(scenario.strategy, scenario.stages));
-  CHECK(plan.partition.boundaries.back() == std::ssize(scenario.graph.modules));
-  const Mesh& mesh = scenario.mesh;
-  CHECK(mesh.degree(Dimension::Pipeline) == scenario.ranks);
+  CHECK(std::ssize(plan.rank_of_stage) == scenario.layout.stages * plan.copies);
+  const Training& training = scenario.training();
+  CHECK(plan.partition.stages() == parts_of(training.strategy, scenario.layout.stages));
+  CHECK(plan.partition.boundaries.back() == std::ssize(training.graph.modules));
+  const Mesh& mesh = scenario.layout.mesh;
+  CHECK(mesh.degree(Dimension::Pipeline) == scenario.layout.ranks());
   CHECK(mesh.devices() <= scenario.cluster.devices);
-  CHECK((mesh.devices() == scenario.cluster.devices || mesh.devices() == scenario.ranks));
+  CHECK((mesh.devices() == scenario.cluster.devices || mesh.devices() == scenario.layout.ranks()));
   CHECK(mesh.replicas() % mesh.shard == 0);
   CHECK(mesh.devices_of_rank() % (mesh.expert * mesh.tensor_of_experts()) == 0);
-  CHECK(scenario.micro_batches % scenario.schedule.update_every == 0);
+  CHECK(training.micro_batches % training.schedule.update_every == 0);
 }
 
 /// Runs what is small enough; queues that are too short may deadlock, which is told as an Error.
 bool runs(Question scenario) {
-  const double size =
-      static_cast<double>(scenario.micro_batches) * scenario.steps * scenario.stages;
+  const double size = static_cast<double>(scenario.training().micro_batches) *
+                      scenario.training().steps * scenario.layout.stages;
   if (size > 2'000) return false;
-  scenario.engine = EngineKind::Native;
+  scenario.simulation.engine = EngineKind::Native;
   try {
     const Metrics metrics = run_scenario(scenario, false).measurement.metrics;
     CHECK(metrics.busy >= 0);

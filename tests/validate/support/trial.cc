@@ -114,8 +114,8 @@ Measurement simulate(const Trial& trial) { return run_scenario(load(trial), fals
 
 Traced trace(const Trial& trial) {
   const Question scenario = load(trial);
-  Traced traced{.program = lower_plan(make_plan(scenario), scenario.steps)};
-  run_program(traced.program, scenario.engine, log_sink(traced.log));
+  Traced traced{.program = lower_plan(make_plan(scenario), scenario.training().steps)};
+  run_program(traced.program, scenario.simulation.engine, log_sink(traced.log));
   return traced;
 }
 
