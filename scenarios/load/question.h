@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -105,8 +106,9 @@ struct Question {
   std::shared_ptr<KnownPrices> known_prices;  // shared with questions that a search asks; or null
 
   /// REQUIRES: the workload is no recorded run.
-  const Training& training() const { return std::get<Training>(workload); }
-  Training& training() { return std::get<Training>(workload); }
+  const Training& training() const& { return std::get<Training>(workload); }
+  Training& training() & { return std::get<Training>(workload); }
+  Training training() && { return std::get<Training>(std::move(workload)); }  // no reference dangles
   /// Returns the recorded run; null if the workload is a training.
   const TraceWorkload* trace() const { return std::get_if<TraceWorkload>(&workload); }
 };

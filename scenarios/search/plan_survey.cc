@@ -90,8 +90,10 @@ ScheduleFamily family_of(const std::vector<WorkOrder>& orders) {
 /// Returns whether devices under ZeRO 2 add up whole gradients in every plan of `orders`, as they
 /// do under ZeRO 1, since gradients of several micro-batches are reduced once.
 bool adds_up_whole_gradients(const Question& question, const std::vector<WorkOrder>& orders) {
-  if (question.strategy.kind != StrategyKind::Global || question.micro_batches < 2) return false;
-  if (question.data_parallel.gradient_reduction != GradientReduction::Step) return false;
+  if (question.training().strategy.kind != StrategyKind::Global ||
+      question.training().micro_batches < 2)
+    return false;
+  if (question.layout.data_parallel.gradient_reduction != GradientReduction::Step) return false;
   return std::all_of(orders.begin(), orders.end(), [&](const WorkOrder& order) {
     const auto& all = schedule_catalogue();
     const auto entry = std::find_if(all.begin(), all.end(), [&](const ScheduleEntry& one) {
@@ -157,7 +159,7 @@ class Surveyor {
                                                                                : Bytes(kInfinity));
         const StepEstimate bound = bound_layout(plan.question, family_of(orders_[layout]), most);
         PlanEstimate estimate = estimate_by_bound(plan, bound);
-        estimate.repeats = plan.question.data_parallel.zero_stage == 2 &&
+        estimate.repeats = plan.question.layout.data_parallel.zero_stage == 2 &&
                            adds_up_whole_gradients(plan.question, orders_[layout]);
         return {{told(estimate, usable)}, ""};
       } catch (const Error& error) {
