@@ -33,7 +33,8 @@ double added(int devices, const std::string& framework, const std::string& setti
 
 double parameters() {
   double count = 0;
-  for (const Module& module : run(1, {}).plan.question.training().graph.modules) {
+  const ScenarioResult result = run(1, {});
+  for (const Module& module : result.plan.question.training().graph.modules) {
     count += static_cast<double>(module.parameters);
   }
   return count;
