@@ -108,7 +108,8 @@ struct Question {
   /// REQUIRES: the workload is no recorded run.
   const Training& training() const& { return std::get<Training>(workload); }
   Training& training() & { return std::get<Training>(workload); }
-  Training training() && { return std::get<Training>(std::move(workload)); }  // no reference dangles
+  /// Returns it by value, so that no reference dangles.
+  Training training() && { return std::get<Training>(std::move(workload)); }
   /// Returns the recorded run; null if the workload is a training.
   const TraceWorkload* trace() const { return std::get_if<TraceWorkload>(&workload); }
 };

@@ -3,9 +3,8 @@
 //
 // A search asks for thousands of plans of one model on one cluster. Those of equal degrees, sizes
 // and recomputation have modules of the same prices, whatever their schedule and partition; and few
-// meshes have groups of their own, so that exchanges are priced, and their flows followed over links,
-// again and again.
-// Not for several threads at once.
+// meshes have groups of their own, so that exchanges are priced, and their flows followed over
+// links, again and again. Not for several threads at once.
 #pragma once
 
 #include <array>
@@ -15,7 +14,7 @@
 #include <vector>
 
 #include "models/layers/model_graph.h"
-#include "sim/lower/folded_links.h"
+#include "sim/lower/links/known_flows.h"
 #include "sim/plan/mesh.h"
 #include "sim/plan/stage_cost.h"
 

@@ -11,7 +11,7 @@
 #include "scenarios/plan/lower_plan.h"
 #include "scenarios/plan/outer_steps.h"
 #include "scenarios/plan/packed_steps.h"
-#include "sim/lower/folded_links.h"
+#include "sim/lower/links/known_flows.h"
 
 namespace interlock {
 namespace {

@@ -244,7 +244,7 @@ class PlanWork {
            inputs_.policy.kind->flushes;
   }
 
-  /// What the next forward of a stage waits for, once its gradients are complete.
+  /// Time that the next forward of a stage waits for, once its gradients are complete.
   struct UpdateWait {
     GroupTimes gradients = {};
     Seconds others;  // its update, and weights that are gathered then

@@ -37,8 +37,8 @@ struct PlanEstimate {
   bool fits = true;                 // devices and hosts
   bool exact = false;               // a look at what shares no links
   bool folds = true;                // of a look: devices that stand for others do so exactly
-  /// Of a plan's bound: an order before this one has the same stages. Of a layout's: all its plans
-  /// are those of ZeRO 1, see adds_up_whole_gradients().
+  /// Says of a plan's bound that an order before this one has the same stages; of a layout's, that
+  /// all its plans are those of ZeRO 1.
   bool repeats = false;
   bool too_large = false;  // to be simulated: the numbers are those of the look
 };

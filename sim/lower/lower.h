@@ -26,7 +26,7 @@ struct KnownLinks {
   bool folds = true;                          // ranks stand for others exactly
 };
 
-class KnownFlows;  // sim/lower/folded_links.h
+class KnownFlows;  // sim/lower/links/known_flows.h
 
 struct LowerInputs {
   Schedule schedule;

@@ -203,10 +203,6 @@ double size_ratio(const std::vector<Flow>& flows, const std::vector<Flow>& other
   return std::equal(flows.begin(), flows.end(), other.begin(), alike) ? ratio : 0;
 }
 
-}  // namespace
-
-namespace {
-
 /// Returns the least bytes that a member of `n` reads and writes in its memory: each byte that
 /// leaves or enters once, and a second operand for each byte that is added up.
 Bytes memory_bytes(const Exchange& exchange, std::size_t n) {
@@ -330,7 +326,7 @@ std::string Wiring::finish() {
 /// Makes the flows of a collective; where ranks stand for others, equal flows are one.
 void Wiring::make_flows(int index) {
   Collective& collective = program_.collectives[index];
-  const ClassWays& class_ways = ways_of(planned_[index]);
+  const FoldedLinks::ClassWays& class_ways = ways_of(planned_[index]);
   std::vector<std::vector<Bytes>> flows(class_ways.ways.size());  // by way
   const std::vector<Flow>& own = planned_[index].plan->flows;
   for (std::size_t f = 0; f < own.size(); ++f) {
@@ -353,26 +349,10 @@ void Wiring::make_flows(int index) {
   }
 }
 
-const Wiring::ClassWays& Wiring::ways_of(const Planned& planned) {
-  const CollectiveLinks& links = *planned.links;
-  const auto [entry, fresh] = class_ways_.try_emplace(&links);
-  ClassWays& found = entry->second;
-  if (!fresh) return found;
-  std::map<std::vector<LinkId>, int> numbers;
-  std::vector<const int*> of_flow;
-  std::size_t begin = 0;
-  for (const std::size_t end : links.ends) {
-    std::vector<LinkId> way(links.ways.begin() + begin, links.ways.begin() + end);
-    for (LinkId& link : way) link = folded_.class_of(link);
-    of_flow.push_back(&numbers.try_emplace(std::move(way), 0).first->second);
-    begin = end;
-  }
-  for (auto& [way, number] : numbers) {
-    number = static_cast<int>(found.ways.size());
-    found.ways.push_back(way);
-  }
-  for (const int* number : of_flow) found.of_flow.push_back(*number);
-  return found;
+const FoldedLinks::ClassWays& Wiring::ways_of(const Planned& planned) {
+  const auto [entry, fresh] = class_ways_.try_emplace(planned.links);
+  if (fresh) entry->second = folded_.class_ways(*planned.links);
+  return entry->second;
 }
 
 std::string Wiring::fold_links() {
@@ -539,7 +519,7 @@ Wiring::Crossings Wiring::alike_crossings(const std::unordered_map<LinkId, int>&
 /// Adds those of the flows of a collective. Flows of different sizes on one wire are not alike, nor
 /// are those of collectives that use a wire differently.
 void Wiring::add_crossings_of(const Planned& planned, std::vector<Crossings>& crossings) {
-  const ClassWays& class_ways = ways_of(planned);
+  const FoldedLinks::ClassWays& class_ways = ways_of(planned);
   const std::vector<Flow>& flows = planned.plan->flows;
   if (flows.empty()) return;
   std::vector<std::set<Bytes>> sizes(class_ways.ways.size());

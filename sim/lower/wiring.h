@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/lower/folded_links.h"
+#include "sim/lower/links/folded_links.h"
 #include "sim/lower/op_cost.h"
 
 namespace interlock {
@@ -89,12 +89,7 @@ class Wiring {
   Crossings alike_crossings(const std::unordered_map<LinkId, int>& counts);
   void add_crossings_of(const Planned& planned, std::vector<Crossings>& crossings);
   bool weigh(int link, const std::vector<Crossings>& crossings, LinkUse& use);
-  /// The ways of the flows of a collective, over links that stand for theirs.
-  struct ClassWays {
-    std::vector<std::vector<LinkId>> ways;  // all that there are, in order
-    std::vector<int> of_flow;               // which it takes
-  };
-  const ClassWays& ways_of(const Planned& planned);
+  const FoldedLinks::ClassWays& ways_of(const Planned& planned);
   void mark_shared_links();
   void spread_sharing();
   void note_loads(int collective);
@@ -114,7 +109,7 @@ class Wiring {
   std::map<std::pair<int, std::vector<LinkId>>, int> part_wires_;
   std::map<std::tuple<int, int, std::vector<LinkId>>, int>
       communicator_wires_;  // by communicator, number, way
-  std::map<const CollectiveLinks*, ClassWays> class_ways_;
+  std::map<const CollectiveLinks*, FoldedLinks::ClassWays> class_ways_;
   std::vector<LinkId> raw_links_;  // by link of the program
   int slots_;                      // micro-batches in flight or slices
   std::vector<int> neighbours_;    // channel of (stage, in or down, slot), -1 until made

@@ -136,7 +136,7 @@ TEST_CASE("a trace of another tool: 3 ms, 1 MB at 1 GB/s, 2 ms take 6 ms") {
   CHECK(result.measurement.metrics.step_time.value() == doctest::Approx(6e-3).epsilon(1e-12));
   CHECK(result.measurement.metrics.devices.at(0).busy == doctest::Approx(0.5));
   CHECK(result.measurement.metrics.links.at(0).bytes == Bytes(1e6));
-  CHECK(scenario.training().micro_batches == 1);
+  CHECK(scenario.trace() != nullptr);
   INFO("traces do not say how many micro-batches they hold: throughput counts steps");
   CHECK(result.measurement.metrics.micro_batches_per_step == std::nullopt);
 }

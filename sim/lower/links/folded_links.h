@@ -16,94 +16,16 @@
 // "node0 nic0 up" at once: the one that is simulated sees a share of 1/8 of it.
 #pragma once
 
-#include <functional>
-#include <list>
-#include <map>
 #include <memory>
 #include <string>
-#include <tuple>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "hardware/collectives/collective.h"
+#include "sim/lower/links/known_flows.h"
 #include "sim/lower/lower.h"
 
 namespace interlock {
-
-/// Links by numbers that are given as they are met, and which of them play the same part.
-class LinkClasses {
- public:
-  /// Returns the numbers of the links of `route`.
-  std::vector<int> numbered(const Route& route);
-  int number(LinkId link);
-  int find(int link);  // the one that stands for its class
-  /// Unites the classes of two. Returns whether they were apart.
-  bool unite(int one, int other);
-  /// Returns the number of `link`; -1 if it was never met.
-  int known(LinkId link) const;
-  const std::vector<LinkId>& ids() const { return ids_; }  // by number
-  int size(int link) { return sizes_[find(link)]; }        // of its class
-
- private:
-  std::unordered_map<LinkId, int> numbers_;
-  std::vector<LinkId> ids_;
-  std::vector<int> parents_, sizes_;
-};
-
-/// The messages and flows of equal ranks on one link.
-struct LinkOfOrbit {
-  int link = 0, messages = 0;  // at once
-  Bytes bytes = {};            // of a collective
-};
-using LinkOrbit = std::vector<LinkOfOrbit>;
-
-/// What the flows of a collective, and of its equals, do to links: the same whatever else a program
-/// has. Numbers of links count those that they meet.
-struct CollectiveLinks {
-  std::shared_ptr<const CollectivePlan> plan;
-  std::vector<LinkId> ways;       // of the plan's flows, one after the other
-  std::vector<std::size_t> ends;  // of each of these
-  std::vector<LinkId> met;
-  std::vector<std::pair<int, int>> united;  // what plays the same part, as far as it was apart
-  LinkOrbit orbit;
-  Seconds busy;         // all that they take alone
-  std::string problem;  // why the folding is not exact; or empty
-};
-
-/// What programs found out of collectives on the links of one cluster, for others whose devices are
-/// laid out alike. Not for several threads at once.
-///
-/// Example: a step of DeepSeek-V3 on 2,048 devices passes tokens among 256 experts; the flows of
-/// the eight groups, half a million, are followed once for all schedules of a search.
-class KnownFlows {
- public:
-  /// Devices that are laid out alike.
-  struct Layout {
-    Mesh mesh;
-    Unfolded unfolded;
-    int devices = 0;  // of the cluster
-    bool alone = false;
-    bool operator==(const Layout&) const = default;
-  };
-  using PlanKey = std::tuple<MeshAxis, int, CollectiveKind, double, double, TokenRouting>;
-  struct OfLayout {
-    Layout layout;
-    std::map<PlanKey, std::shared_ptr<const CollectivePlan>> plans;
-    std::map<std::tuple<const CollectivePlan*, MeshAxis, int, bool>, CollectiveLinks> links;
-    struct Crossed {
-      std::vector<int> kinds;
-      std::vector<std::unordered_map<LinkId, int>> counts;  // see FoldedLinks::crossed()
-    };
-    std::map<const CollectiveLinks*, Crossed> crossed;
-  };
-  /// Returns what is known of `layout`. It stays while kLayouts others are asked for.
-  std::shared_ptr<OfLayout> of(const Layout& layout);
-
- private:
-  static constexpr std::size_t kLayouts = 12;
-  std::list<std::shared_ptr<OfLayout>> known_;  // the one that was asked for last comes first
-};
 
 class FoldedLinks {
  public:
@@ -138,6 +60,12 @@ class FoldedLinks {
                                          const std::vector<int>& kinds) const;
 
   // When all ways are known.
+  /// The ways of the flows of a collective, over links that stand for theirs.
+  struct ClassWays {
+    std::vector<std::vector<LinkId>> ways;  // all that there are, in order
+    std::vector<int> of_flow;               // which it takes
+  };
+  ClassWays class_ways(const CollectiveLinks& links);
   /// Returns the link that stands for the class of `link`.
   LinkId class_of(LinkId link);
   /// Returns the number of links of that class.

@@ -1,6 +1,6 @@
 // Classes of links, and how many equal messages each carries.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/lower/folded_links.h"
+#include "sim/lower/links/folded_links.h"
 
 #include <algorithm>
 #include <map>
@@ -10,54 +10,6 @@
 #include "base/error.h"
 
 namespace interlock {
-
-std::vector<int> LinkClasses::numbered(const Route& route) {
-  std::vector<int> numbers;
-  numbers.reserve(route.links.size());
-  for (const LinkId id : route.links) numbers.push_back(number(id));
-  return numbers;
-}
-
-int LinkClasses::number(LinkId link) {
-  const auto [entry, fresh] = numbers_.try_emplace(link, static_cast<int>(ids_.size()));
-  if (fresh) {
-    ids_.push_back(link);
-    parents_.push_back(entry->second);
-    sizes_.push_back(1);
-  }
-  return entry->second;
-}
-
-int LinkClasses::find(int link) {
-  while (parents_[link] != link) link = parents_[link] = parents_[parents_[link]];
-  return link;
-}
-
-bool LinkClasses::unite(int one, int other) {
-  int a = find(one), b = find(other);
-  if (a == b) return false;
-  if (sizes_[a] < sizes_[b]) std::swap(a, b);
-  parents_[b] = a;
-  sizes_[a] += sizes_[b];
-  return true;
-}
-
-int LinkClasses::known(LinkId link) const {
-  const auto number = numbers_.find(link);
-  return number == numbers_.end() ? -1 : number->second;
-}
-
-std::shared_ptr<KnownFlows::OfLayout> KnownFlows::of(const Layout& layout) {
-  const auto same = std::find_if(known_.begin(), known_.end(),
-                                 [&](const auto& one) { return one->layout == layout; });
-  if (same != known_.end()) {
-    known_.splice(known_.begin(), known_, same);
-  } else {
-    known_.push_front(std::make_shared<OfLayout>(OfLayout{.layout = layout}));
-    if (known_.size() > kLayouts) known_.pop_back();
-  }
-  return known_.front();
-}
 
 namespace {
 
@@ -299,6 +251,25 @@ void FoldedLinks::compare(LinkId one, LinkId other) {
   const Link first = link(inputs_.cluster, one), second = link(inputs_.cluster, other);
   if (first.bandwidth == second.bandwidth) return;
   problem_ = "link " + first.name + " has another bandwidth than link " + second.name;
+}
+
+FoldedLinks::ClassWays FoldedLinks::class_ways(const CollectiveLinks& links) {
+  ClassWays found;
+  std::map<std::vector<LinkId>, int> numbers;
+  std::vector<const int*> of_flow;
+  std::size_t begin = 0;
+  for (const std::size_t end : links.ends) {
+    std::vector<LinkId> way(links.ways.begin() + begin, links.ways.begin() + end);
+    for (LinkId& link : way) link = class_of(link);
+    of_flow.push_back(&numbers.try_emplace(std::move(way), 0).first->second);
+    begin = end;
+  }
+  for (auto& [way, number] : numbers) {
+    number = static_cast<int>(found.ways.size());
+    found.ways.push_back(way);
+  }
+  for (const int* number : of_flow) found.of_flow.push_back(*number);
+  return found;
 }
 
 LinkId FoldedLinks::class_of(LinkId link) {
