@@ -246,9 +246,8 @@ int Wiring::collective(const Exchange& exchange, int rank, int stage) {
 }
 
 int Wiring::collective_of_communicator(const Exchange& exchange, int communicator) {
-  Doers doers{.rank = program_.communicators[communicator].ranks.front(),
-              .communicator = communicator};
-  doers.stage = doers.rank;
+  const int first = program_.communicators[communicator].ranks.front();
+  Doers doers{.rank = first, .stage = first, .communicator = communicator};
   const auto [entry, fresh] =
       collectives_.try_emplace({communicator, exchange.kind, exchange.bytes.value(),
                                 exchange.back.value(), doers.stage, exchange.routing},
