@@ -5,10 +5,10 @@
 // the cluster and on how devices are laid out, not on the schedule. A search lowers many programs
 // of one layout, each for several lengths, so that this is worked out once.
 //
-// Example: four devices of one node, tensor 2 and data 2, replicas folded. The all-reduce of devices
-// 0 and 1 meets "gpu0 up", "gpu1 down", "gpu1 up" and "gpu0 down"; its equal, of devices 2 and 3,
-// four more, each of which plays the part of one of these: `met` has eight, `united` four pairs,
-// and two more where device 0 stands for device 1, too.
+// Example: four devices of one node, tensor 2 and data 2, replicas folded. The all-reduce of
+// devices 0 and 1 meets "gpu0 up", "gpu1 down", "gpu1 up" and "gpu0 down"; its equal, of devices 2
+// and 3, four more, each of which plays the part of one of these: `met` has eight, `united` four
+// pairs, and two more where device 0 stands for device 1, too.
 #pragma once
 
 #include <list>
