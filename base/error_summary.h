@@ -1,5 +1,7 @@
 // ErrorSummary: what a set of relative errors comes to, and how well an order was foreseen.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: the errors 0.1, -0.1 and 0.05 have a mape of 0.083, a median of 0.1 and a bias of 0.017.
 #pragma once
 
 #include <vector>

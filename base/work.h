@@ -1,5 +1,8 @@
 // Work: what one kernel has to do. Here models (what must be computed) meet hardware (how fast).
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: 32 samples through a layer of 784 inputs and 1,024 outputs in fp32 are a product of m =
+// 32, k = 784 and n = 1,024: 2 m k n = 51.4 Mflop, and 4 (m k + k n + m n) = 3.44 MB of traffic.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,8 @@
 // ModelFile: finds the object that describes a model: in the zoo, in a file, or on the spot.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: "gpt2-xl" means the object in models/zoo/gpt2-xl.json; {"base": "gpt2-xl", "layers": 12}
+// is the same with 12 layers.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,7 @@
 // LinkLoad: for how long each link is busy with given flows.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: two flows of 1 MB over one link of 1 GB/s: it carries 2 MB and is busy for 2 ms.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,8 @@
 // Who sends what, and when, so that the last of several jobs ends soonest.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: two jobs, each of which keeps link 0 or link 1 busy for 2 ms. First come: both take link
+// 0, and the last ends after 4 ms. Balanced: each has a link of its own, and both end after 2 ms.
 #pragma once
 
 #include <cstdint>

@@ -4,6 +4,9 @@
 // Machines live in hardware/catalogue/, devices in hardware/catalogue/devices/, one JSON file each,
 // named as scenarios name them. Each file tells the origin of every number in it under "origin",
 // by the dotted path of the number or of an object around it.
+//
+// Example: "cluster": "dgx-h100" means the entry {name "dgx-h100", path ""} of hardware/catalogue,
+// whose document is dgx-h100.json.
 #pragma once
 
 #include <optional>

@@ -4,6 +4,10 @@
 // A device of a uniform cluster may be nothing but memory: it can run what was measured (a
 // profile), but has no rates to price anything else with. Callers that price a model ask
 // has_rates() and supports() first and tell the user; here a missing rate is our own mistake.
+//
+// Example: a peak of 100 TFLOP/s of which products reach half, 1 TB/s of memory bandwidth of which
+// they reach 0.8, launches of 5 us. A product of 1 Gflop that moves 1 MB takes 5 + max(20, 1.25) =
+// 25 us.
 #pragma once
 
 #include <array>

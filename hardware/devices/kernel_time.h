@@ -1,5 +1,7 @@
 // KernelTime: what a kernel's duration is made of, and what it was found by.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: launch 5 us, compute 80 us, memory 100 us: the kernel takes 5 + 100 = 105 us.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,8 @@
 // Link: a one-way way for messages; Route: the links that one message takes.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: a message crosses link 6 (up, 100 GB/s), then link 9 (down, 25 GB/s). Its route has the
+// links {6, 9} and a bandwidth of 25 GB/s.
 #pragma once
 
 #include <algorithm>

@@ -9,6 +9,9 @@
 // Where a cut is uneven one device stands for all that has the largest part everywhere, and the
 // widest halos. Batch norms take the statistics of the device's own part, as frameworks do unless
 // told otherwise. Behind the images devices divide the samples.
+//
+// Example: two images of 224 x 224 pixels and three channels in bf16, cut into four bands of rows.
+// A device has 2 x 56 x 224 x 3 elements, which are 150,528 bytes.
 #pragma once
 
 #include <algorithm>

@@ -95,14 +95,19 @@ Bytes gradients_of(const Operator& op, const BuildOptions& options) {
               : op.gradients;
 }
 
-/// Makes `work`, the kernel of a softmax, five kernels: scores are cast to fp32, scaled and masked
-/// before it, and cast back behind it. In units of `passes` over scores of 16 bits: scores in fp32
-/// count twice, read or written. Forward: cast 3, scale 4, mask 4, softmax 4, cast back 3; its
-/// gradient, which reads the result, too: 6 in the place of the softmax's 4.
+/// How often the kernels of a softmax read or write scores of 16 bits; scores in fp32 count twice.
+struct SoftmaxPasses {
+  double apart, fused;  // by five kernels; by one
+};
+/// Cast to fp32, scale, mask, softmax, cast back; the gradient of a softmax reads its result, too.
+constexpr SoftmaxPasses kSoftmaxForward = {.apart = 3 + 4 + 4 + 4 + 3, .fused = 2};
+constexpr SoftmaxPasses kSoftmaxGradient = {.apart = 3 + 6 + 4 + 4 + 3, .fused = 3};
+
+/// Makes `work`, the fused kernel of a softmax, five kernels.
 /// Source: FusedScaleMaskSoftmax in megatron/model/fused_softmax.py (NVIDIA/Megatron-LM, 2021).
-void take_apart(Work& work, double passes, double fused_passes) {
+void take_apart(Work& work, const SoftmaxPasses& passes) {
   work.launches += 4;
-  work.bytes *= passes / fused_passes;
+  work.bytes *= passes.apart / passes.fused;
 }
 
 /// Returns true if `op` is a softmax that the fused kernel of `framework` is not there for.
@@ -114,7 +119,7 @@ bool taken_apart(const Operator& op, const Framework& framework) {
 Work forward_work(const Operator& op, const Framework& framework) {
   Work work = op.forward;
   if (framework.routes_in_steps) work.launches += op.forward_steps;
-  if (taken_apart(op, framework)) take_apart(work, 3 + 4 + 4 + 4 + 3, 2);
+  if (taken_apart(op, framework)) take_apart(work, kSoftmaxForward);
   return work;
 }
 
@@ -122,7 +127,7 @@ Work forward_work(const Operator& op, const Framework& framework) {
 Work input_work(const Operator& op, const Framework& framework) {
   Work work = op.input_gradient;
   if (framework.routes_in_steps) work.launches += op.backward_steps;
-  if (taken_apart(op, framework)) take_apart(work, 3 + 6 + 4 + 4 + 3, 3);
+  if (taken_apart(op, framework)) take_apart(work, kSoftmaxGradient);
   return work;
 }
 

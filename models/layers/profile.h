@@ -6,6 +6,9 @@
 // hands on, unless the measured stash is smaller. A slice of its sequences has its share of the
 // times and bytes. A tensor that skips modules is handed on by all between, from stage to stage; so
 // is its gradient.
+//
+// Example: {"repeat": 4, "forward": "1 ms", "backward_input": "1 ms", "backward_weight": "1 ms"}
+// makes four modules whose backward takes 2 ms, and whose output is 0 bytes.
 #pragma once
 
 #include <vector>

@@ -3,6 +3,10 @@
 //
 // A graph built with a sharding has the work, parameters and bytes of one device, and says what the
 // devices exchange. Data parallelism is no sharding: replicas run the same graph.
+//
+// Example: tensor 4 in one dimension. Of 4,096 x 16,384 weights each device has 4,096 x 4,096, some
+// of the columns; of the 16,384 x 4,096 behind them as many rows; then the four add up their
+// outputs.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,8 @@
 // Mixers: what stands in the place of attention, and the kernels that its kinds have alike.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: a retention of hidden_size 1,024 with 4 heads keeps 2 x 1,024^2 / 4 = 524,288 numbers
+// between two tokens, which are 2 MiB in fp32.
 #pragma once
 
 #include "models/transformer/block.h"

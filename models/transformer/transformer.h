@@ -5,6 +5,9 @@
 // dropout. A block is pre-norm: norm, attention, residual, norm, MLP, residual. The last module is
 // final norm, vocabulary projection and loss. With experts the MLP of every `expert_interval`th of
 // all but the first `dense_layers` blocks is a mixture of them.
+//
+// Example: images of 224 pixels in patches of 16 have a side of 14 patches: 197 tokens with that of
+// the class.
 #pragma once
 
 #include "models/layers/head.h"

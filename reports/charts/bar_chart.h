@@ -1,5 +1,8 @@
 // BarChart: stacked bars, a panel for each scenario, as a still picture.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: the parts {"weights", "stash"}, a panel with the bars {"0", "1"} and the values {{2, 3},
+// {2, 1}}: bar 0 has 2 of weights below 3 of stash, bar 1 has 2 below 1.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,8 @@
 // LineChart: curves and points over one or several axes, as a still picture.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: the names {"gpipe", "1f1b"} and a panel with the curves {{{2, 0.5}, {4, 0.4}}, {}}: that
+// of gpipe has two points, 1f1b has none here.
 #pragma once
 
 #include <optional>

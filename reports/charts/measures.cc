@@ -153,7 +153,7 @@ std::vector<Measured> measured(const std::string& list, const std::vector<ReadRe
 }
 
 Rates rates_of(const std::vector<ReadResult>& results) {
-  const MetricRow& rate = telling_rate([&](const MetricRow& row) {
+  const MetricRow rate = telling_rate([&](const MetricRow& row) {
     return std::all_of(results.begin(), results.end(),
                        [&](const ReadResult& result) { return result.value(row.key).has_value(); });
   });

@@ -46,7 +46,7 @@ std::string rate_of_device(const Metrics& metrics, const MetricRow& rate) {
 }
 
 Headline throughput_headline(const Metrics& metrics) {
-  const MetricRow& rate =
+  const MetricRow rate =
       telling_rate([&](const MetricRow& row) { return number_of(row, metrics).has_value(); });
   const std::string number = format_number(*number_of(rate, metrics));
   Headline headline{"Throughput", number + " " + rate_unit(rate), ""};
@@ -226,7 +226,7 @@ std::vector<std::string> warnings(const ScenarioResult& result) {
   return lines;
 }
 
-const MetricRow& common_rate(const std::vector<ScenarioResult>& results) {
+MetricRow common_rate(const std::vector<ScenarioResult>& results) {
   return telling_rate([&](const MetricRow& row) {
     return std::all_of(results.begin(), results.end(), [&](const ScenarioResult& result) {
       return number_of(row, result.measurement.metrics).has_value();

@@ -63,7 +63,7 @@ std::string comparison_note();
 
 /// Returns the rate that all `results` know and that tells most: tokens, samples, micro-batches or
 /// steps a second.
-const MetricRow& common_rate(const std::vector<ScenarioResult>& results);
+MetricRow common_rate(const std::vector<ScenarioResult>& results);
 
 /// "0, 2, 4" or "0 to 7".
 std::string list_stages(const std::vector<int>& stages);

@@ -1,5 +1,8 @@
 // Answers: where the time of a step goes, and what every change would bring, simulated.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: a step of 11 ms with two micro-batches. With four of them it takes 19 ms for twice the
+// work: a gain of 11 - 19 / 2 = 1.5 ms.
 #pragma once
 
 #include <functional>

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Changes are proposed generously: one that the loader refuses is left out without a word.
+//
+// Example: {Machine, "links between devices twice as fast", {"cluster.link.bandwidth=2 GB/s"}}.
 #pragma once
 
 #include <string>

@@ -1,5 +1,8 @@
 // Training and TraceWorkload: the two kinds of work that a question may ask about.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: "global_batch_size": 64 and "micro_batch_size": 2 make a Training of 32 micro-batches;
+// "workload": {"chakra": "traces/rank.%d.et"} makes a TraceWorkload.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,8 @@
 // The part of the loader that reads "parallel", and fits it to model, cluster and strategy.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: {"pipeline": 8} under a schedule with one stage on each rank has the size {8 ranks, 8
+// stages}.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,8 @@
 // SwarmConditions: what a scenario says about a swarm of peers that would train its stages.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: {"peers": 6, "speed": [1, 0.75], "up": "1 Gb/s"} gives each stage six peers, of which
+// every second one is three quarters as fast, and which send and receive 125 MB/s.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,8 @@
 // RunPlan of a scenario: what its "run" means for the step that was measured.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: pipeline 16 x data 128 without ZeRO has 128 replicas of 16 devices, each of which holds
+// the whole state; with ZeRO a replica holds a part of it.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,8 @@
 // Confidence: how far off a predicted step time may be, and what it rests on.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: GPT-2 XL on a DGX A100 (scenarios/examples/gpt2-xl-1f1b.json) is predicted to take 1.00
+// s a step, and takes between 0.92 s and 1.32 s with probability 0.8.
 #pragma once
 
 #include <optional>

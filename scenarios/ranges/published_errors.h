@@ -5,6 +5,10 @@
 // step times over the predicted ones, of rows that nothing was fitted on; and once more, predicted
 // with efficiencies borrowed from another architecture. docs/ranges.md has the method and how often
 // it holds.
+//
+// Example: a run has the traits {A100, no framework, "global", "1f1b", "bf16", 8 devices}. Where
+// measured steps of such runs took 0.9 to 1.3 times as long as predicted, a step predicted to take
+// 1 s has the range 0.9 s to 1.3 s, before it is widened.
 #pragma once
 
 #include <compare>

@@ -3,6 +3,9 @@
 //
 // Known by one of the grades of scenarios/plan/step_time.h. A simulation that would take long is
 // made of a shorter step: that one over a look at it, times the look at the whole.
+//
+// Example: the best plan of scenarios/examples/gpt2-xl-1f1b.json, simulated, has step_time 0.654
+// and mfu 0.412.
 #pragma once
 
 #include <array>

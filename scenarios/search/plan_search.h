@@ -6,6 +6,10 @@
 // see PlanEstimate) and waits again; what comes first and is judged is the next best plan. So
 // nothing is simulated that a bound can decide on, and what is found is what simulating all plans
 // would find.
+//
+// Example: the best plan of scenarios/examples/gpt2-xl-1f1b.json has data 8, ZeRO 3 and
+// micro-batches of 4 samples: a step of 654 ms in 40.2 GiB. The second takes 671 ms, but 22.9 GiB,
+// and so is worth having.
 #pragma once
 
 #include <array>

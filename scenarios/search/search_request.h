@@ -1,5 +1,8 @@
 // SearchRequest: what "search" of a scenario asks for: plans to look at, limits, what counts.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: "search": {"minimize": "memory", "micro_batch_size": [1, 2]} is the aim Memory and the
+// sizes {1, 2}; all other lists are empty.
 #pragma once
 
 #include <functional>

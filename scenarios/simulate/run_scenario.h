@@ -1,5 +1,8 @@
 // run_scenario: a Question answered, and what is known of it then. cli/simulate.cc shows the way.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: scenarios/examples/gpt2-xl-1f1b.json has measurement.metrics.step_time 1.00 s, a
+// confidence from 0.92 s to 1.32 s, and neither a run nor a swarm.
 #pragma once
 
 #include <optional>

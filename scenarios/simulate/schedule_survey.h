@@ -1,5 +1,8 @@
 // Schedule survey: every family of the catalogue on one equal pipeline, measured alike.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: 8 devices, 32 micro-batches: the row of gpipe has a bubble of 7 / 39 = 17.9 % and a
+// stash of 32, that of 1f1b the same bubble and a stash of 8.
 #pragma once
 
 #include <string>

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A process that dies takes one job along.
+//
+// Example: five jobs and two workers. Each takes a job; who is done first takes the third; `done`
+// hears of all five, perhaps of job 1 before job 0.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,9 @@
 // Explanation: why a step takes as long as it does, device by device and along its critical path.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: two devices, forwards of 1 ms, backwards of 2 ms, messages of 1 ms, two micro-batches
+// under 1F1B. A step takes 11 ms. Its path has 3 ms of F, 6 ms of B and 2 ms of messages. Device 0
+// waits 3 ms for gradients to be made, and 2 ms for messages on their way.
 #pragma once
 
 #include <array>

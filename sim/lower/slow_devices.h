@@ -1,5 +1,7 @@
 // SlowDevices: devices that compute slower, or faster, than those of the cluster should.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: {Rank, 1, 1.5} of two pipeline ranks has the slowdowns {1, 1.5}.
 #pragma once
 
 #include <string>

@@ -6,6 +6,10 @@
 // laid out anew (hardware/collectives/resharding). One rank is simulated for all devices of a
 // pipeline rank, which is as late as the last of them; what they send over links is simulated
 // device by device.
+//
+// Example: ranks of four devices, rank 0 with tensor 4, rank 1 with tensor 2 x data 2. Of an output
+// of 8 MiB that tensor devices hold copies of, each device of rank 0 holds 8 MiB, each of rank 1
+// holds 4 MiB.
 #pragma once
 
 #include <vector>

@@ -164,7 +164,7 @@ const MetricRow& step_metric(std::string_view key) {
   return *row;
 }
 
-const MetricRow& telling_rate(const std::function<bool(const MetricRow&)>& known) {
+MetricRow telling_rate(const std::function<bool(const MetricRow&)>& known) {
   for (const char* key : {"tokens_per_s", "samples_per_s", "micro_batches_per_s"}) {
     if (known(step_metric(key))) return step_metric(key);
   }

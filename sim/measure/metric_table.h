@@ -68,7 +68,7 @@ const std::vector<MetricRow>& step_metrics();
 const MetricRow& step_metric(std::string_view key);
 
 /// Returns the first that is `known` of tokens, samples and micro-batches a second, else steps.
-const MetricRow& telling_rate(const std::function<bool(const MetricRow&)>& known);
+MetricRow telling_rate(const std::function<bool(const MetricRow&)>& known);
 /// Returns the unit of a rate: "micro-batches/s" of "micro_batches_per_s".
 std::string rate_unit(const MetricRow& rate);
 

@@ -6,6 +6,9 @@
 // more turn of the loop then takes exactly one period longer. So a step of very many micro-batches
 // is measured by two shorter ones that differ by one period; everything that adds up over
 // micro-batches (time, busy time, bytes, flops) grows by as much for each period left out.
+//
+// Example: steps of 8 and of 10 micro-batches take 35 ms and 43 ms, and both have a rhythm of two.
+// A step of 100 then takes 35 + 46 x 8 = 403 ms.
 #pragma once
 
 #include <cstdint>

@@ -5,6 +5,9 @@
 // Sums of durations are exact, so equal signatures mean equal relative times. What happens in a
 // step depends on the steps that are under way with it and no further back, so once that many
 // signatures in a row equal those one cycle earlier, all later steps repeat.
+//
+// Example: a first step of 8 ms, then steps of 7.5 ms that are all alike. Of 8 steps that are
+// wanted the window is {first_step 1, steps 8}: from 8 ms to 68 ms.
 #pragma once
 
 #include <cstdint>

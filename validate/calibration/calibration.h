@@ -1,5 +1,8 @@
 // Calibration: all that is measured of a device, and what is fitted to it.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: in an all-reduce of 8 MB by four members each sends 2 x 3 / 4 x 8 = 12 MB. At a latency
+// of 10 us and 100 GB/s it takes 130 us.
 #pragma once
 
 #include <functional>

@@ -4,6 +4,9 @@
 // Shapes come in random order, so that what drifts is not taken for what grows; the first comes
 // again at the end, and how much it differs is told. A measurement whose readings scatter too much
 // is repeated once when all others are done, then rejected.
+//
+// Example: the first probe takes 10 us, and 10.2 us when it comes again at the end: a drift of
+// 0.02.
 #pragma once
 
 #include <cstdint>

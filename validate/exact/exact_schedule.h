@@ -4,6 +4,9 @@
 // One stage a rank, equal micro-batches, backward split into I and W. Written as linear constraints
 // for CBC (COIN-OR branch and cut), which is run as the program "cbc" where it is installed.
 // Shares no code with the simulator or its search.
+//
+// Example: one micro-batch on two stages whose ops all take 1, without transfers: F0, F1, I1, I0
+// and W0 come one after the other, W1 beside I0. The makespan is 5, and so is the bound.
 #pragma once
 
 #include <optional>

@@ -3,6 +3,9 @@
 //
 // Pure arithmetic, so that it can be tested without a GPU. What the driver really grants may be
 // less, because multiprocessors come in clusters of unequal size: that is read back, not planned.
+//
+// Example: of 132 multiprocessors, at least 8 each in multiples of 8, four partitions get 32; 4
+// remain.
 #pragma once
 
 #include <string>

@@ -3,6 +3,8 @@
 //
 // The program says when a stage does what; the job says on what numbers. The loss of a micro-batch
 // is its mean over rows; an update uses the mean over the micro-batches since the last one.
+//
+// Example: three modules on two stages, the first of which has two: first_module is {0, 2, 3}.
 #pragma once
 
 #include <array>

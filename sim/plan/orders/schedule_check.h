@@ -1,5 +1,8 @@
 // Schedule check: whether an order of one step can be run, and if not, which op is to blame.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: rank 0 runs 0F0 0B0, rank 1 runs 1B0 1F0. The mistake is at {rank 1, place 0}: "waits
+// for 1F0, which comes later on rank 1; expected an order in which a rank can go on".
 #pragma once
 
 #include <optional>

@@ -11,6 +11,8 @@
 // Without a flush in the way every device works all the time: bubble 0. With one, p - 1 forwards
 // and backwards of fill and drain are idle, 3(p - 1) of 3(m + p - 1); v stages a device make them v
 // times shorter (arXiv 2104.04473).
+//
+// Example: 8 devices, 32 micro-batches: kFlush is 7 / 39 = 17.9 % of the time.
 #pragma once
 
 #include <algorithm>
