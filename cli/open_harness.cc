@@ -20,7 +20,7 @@ const HarnessCommands& harness() {
     if (entry.address == nullptr) {
       throw Error("cannot open what trains and measures, " + entry.path + ": " + entry.problem);
     }
-    return reinterpret_cast<OfferHarness>(entry.address)();
+    return *reinterpret_cast<OfferHarness>(entry.address)();
   }();
   return commands;
 }

@@ -8,6 +8,7 @@
 #include "reports/result/scenario_json.h"
 #include "scenarios/simulate/calibrated_range.h"
 #include "scenarios/sweep/sweep_plan.h"
+#include "scenarios/sweep/told_failure.h"
 
 namespace interlock::v0 {
 namespace {
@@ -33,8 +34,8 @@ SweepRow run_point(const SweepPlan& plan, std::size_t point) {
     const nlohmann::ordered_json document = result_document(result);
     row.metrics = numbers_of(result, document);
     row.json = document.dump();
-  } catch (const std::exception& error) {
-    row.error = error.what();
+  } catch (const std::exception& failure) {
+    row.error = told_failure(failure).words;
   }
   return row;
 }

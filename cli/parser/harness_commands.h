@@ -19,6 +19,6 @@ struct HarnessCommands {
 };
 
 /// Names the entry point of the module, `interlock_harness_commands`.
-using OfferHarness = const HarnessCommands& (*)();
+using OfferHarness = const HarnessCommands* (*)();
 
 }  // namespace interlock

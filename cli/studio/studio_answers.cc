@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
-#include <new>
 #include <utility>
 
 #include "base/error.h"
@@ -25,6 +24,7 @@
 #include "scenarios/contract/open_names.h"
 #include "scenarios/contract/set_key.h"
 #include "scenarios/explain/change.h"
+#include "scenarios/sweep/told_failure.h"
 #include "scenarios/sweep/worker_pool.h"
 
 namespace interlock {
@@ -302,10 +302,10 @@ void answer_studio(const OpenedScenario& opened, const std::string& question, co
   try {
     const JsonValue asked = parse_json(question, "question");
     say(json_line(json_object({{"answer", answer_to(opened, asked, say)}})));
-  } catch (const Error& mistake) {
-    say_mistakes(say, mistake.what());
-  } catch (const std::bad_alloc&) {
-    say_mistakes(say, "there is not enough memory for this; expected a smaller scenario");
+  } catch (const std::exception& failure) {
+    const ToldFailure told = told_failure(failure);
+    if (told.ours) throw;
+    say_mistakes(say, told.words);
   }
 }
 

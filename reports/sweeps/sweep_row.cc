@@ -16,6 +16,7 @@
 #include "reports/result/scenario_json.h"
 #include "reports/words/encode.h"
 #include "scenarios/simulate/run_scenario.h"
+#include "scenarios/sweep/told_failure.h"
 
 namespace interlock {
 namespace {
@@ -202,10 +203,8 @@ SweepRow run_sweep_row(const SweepPlan& plan, std::size_t id, const SweepSource&
   set_identity(plan, source, writer);
   try {
     run_point(plan, writer);
-  } catch (const Error& error) {
-    writer.set("error", one_line(error.what()));
-  } catch (const std::exception& bug) {
-    writer.set("error", std::string("this is a bug in interlock: ") + bug.what());
+  } catch (const std::exception& failure) {
+    writer.set("error", one_line(told_failure(failure).words));
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   writer.set("wall_time_s", took.count());

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/sweep/sweep_range.h"
 
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <optional>
@@ -25,9 +26,11 @@ struct Measure {
 std::optional<Measure> measure_of(const JsonValue& value) {
   if (value.kind == JsonValue::Kind::Number) return Measure{value.number, ""};
   if (value.kind != JsonValue::Kind::String || !parse_quantity(value.text)) return std::nullopt;
-  std::size_t digits = 0;
-  const double number = std::stod(value.text, &digits);
-  return Measure{number, value.text.substr(digits)};
+  Measure measure;
+  const char* end = value.text.data() + value.text.size();
+  const char* unit = std::from_chars(value.text.data(), end, measure.number).ptr;
+  measure.unit.assign(unit, end);
+  return measure;
 }
 
 JsonValue value_of(const Measure& measure, const JsonValue& like) {

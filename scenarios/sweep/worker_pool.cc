@@ -19,6 +19,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <variant>
@@ -26,6 +27,7 @@
 
 #include "base/error.h"
 #include "scenarios/sweep/plain_locale.h"
+#include "scenarios/sweep/told_failure.h"
 
 namespace interlock {
 namespace {
@@ -99,18 +101,24 @@ class NoBrokenPipe {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // no process would take the result
   if (::getppid() != parent) _exit(1);
   std::signal(SIGINT, SIG_IGN);  // the parent hears it too, and decides
-  const OrderAnswerer answer = hire();
-  PipeHead head;
-  for (std::string order; read_text(orders, head, order);) {
-    bool problem = false;
-    std::string bytes;
-    try {
-      bytes = answer(order);
-    } catch (const std::exception& error) {
-      bytes = error.what();
-      problem = true;
+  // No exception may reach the parent's handlers, which stand around this call.
+  try {
+    OrderAnswerer answer;
+    PipeHead head;
+    for (std::string order; read_text(orders, head, order);) {
+      bool problem = false;
+      std::string bytes;
+      try {
+        if (!answer) answer = hire();
+        bytes = answer(order);
+      } catch (const std::exception& failure) {
+        bytes = told_failure(failure).words;
+        problem = true;
+      }
+      if (!write_text(results, problem, bytes)) break;
     }
-    if (!write_text(results, problem, bytes)) break;
+  } catch (...) {
+    _exit(1);
   }
   _exit(0);  // destructors and buffers are the parent's
 }
@@ -245,13 +253,15 @@ class ProcessPool {
   NoBrokenPipe no_broken_pipe_;
 };
 
-/// Returns what the `order` of `job` gives, or what it throws.
-JobResult result_of(const OrderAnswerer& answer, std::size_t job, const std::string& order) {
+/// Returns what the `order` of `job` gives, or what it throws. Hires `answer` if it is empty.
+JobResult result_of(OrderAnswerer& answer, const Hire& hire, std::size_t job,
+                    const std::string& order) {
   JobResult result{job, "", ""};
   try {
+    if (!answer) answer = hire();
     result.bytes = answer(order);
-  } catch (const std::exception& error) {
-    result.problem = error.what();
+  } catch (const std::exception& failure) {
+    result.problem = told_failure(failure).words;
   }
   return result;
 }
@@ -294,14 +304,23 @@ class ThreadPool {
       const std::lock_guard lock(guard_);
       orders_.emplace_back(*job, std::move(order));
     }
-    if (static_cast<int>(threads_.size()) < under_way_) threads_.emplace_back([this] { work(); });
+    if (static_cast<int>(threads_.size()) < under_way_) start_thread();
     ordered_.notify_one();
     return true;
   }
 
+  /// Does with the threads that there are if the system gives no further one.
+  void start_thread() {
+    try {
+      threads_.emplace_back([this] { work(); });
+    } catch (const std::system_error& failure) {
+      if (threads_.empty()) throw Error(told_failure(failure).words);
+    }
+  }
+
   void work() {
     const PlainLocale locale;
-    const OrderAnswerer answer = hire_();
+    OrderAnswerer answer;
     std::unique_lock lock(guard_);
     while (true) {
       ordered_.wait(lock, [this] { return ending_ || !orders_.empty(); });
@@ -309,7 +328,7 @@ class ThreadPool {
       const auto [job, order] = std::move(orders_.front());
       orders_.pop_front();
       lock.unlock();
-      JobResult result = result_of(answer, job, order);
+      JobResult result = result_of(answer, hire_, job, order);
       lock.lock();
       results_.push_back(std::move(result));
       ended_.notify_one();
@@ -346,20 +365,21 @@ class ThreadPool {
 /// A worker that works here, one order after the other.
 class OwnThread {
  public:
-  OwnThread(const Hire& hire, Workers workers) : answer_(hire()), workers_(std::move(workers)) {}
+  OwnThread(Hire hire, Workers workers) : hire_(std::move(hire)), workers_(std::move(workers)) {}
 
-  bool run(const Round& round) const {
+  bool run(const Round& round) {
     while (!round.stop || !round.stop()) {
       if (workers_.meanwhile) workers_.meanwhile();
       const std::optional<std::size_t> job = round.next();
       if (!job) return true;
-      round.done(result_of(answer_, *job, round.order(*job)));
+      round.done(result_of(answer_, hire_, *job, round.order(*job)));
     }
     return false;
   }
 
  private:
-  OrderAnswerer answer_;
+  Hire hire_;
+  OrderAnswerer answer_;  // hired at the first order
   Workers workers_;
 };
 
@@ -386,7 +406,7 @@ class AnyPool {
     } else if (workers.count > 1) {
       pool_.emplace<ThreadPool>(std::move(hire), workers);
     } else {
-      pool_.emplace<OwnThread>(hire, workers);
+      pool_.emplace<OwnThread>(std::move(hire), workers);
     }
   }
 

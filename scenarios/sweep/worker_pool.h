@@ -18,7 +18,7 @@ namespace interlock {
 struct JobResult {
   std::size_t job = 0;
   std::string bytes;    // that `work` returned
-  std::string problem;  // what it threw, or how its process died; empty: all is well
+  std::string problem;  // told_failure() of what it threw, or how its process died; empty: none
 };
 
 /// The workers of a pool.

@@ -150,7 +150,7 @@ class Walk {
       later(sender, asked, Wait::Room);
       carry(index, message);
     } else if (is_rendezvous(channel)) {  // see docs/design.md
-      const Seconds release = asked.at - channel.occupancy - channel.latency;
+      const Seconds release = asked.at - occupancy_alone(program_, channel) - channel.latency;
       later(sender, {asked.node, Wait::Room, std::max(known, release)});
     }
     later(stream.reached, message.sent);

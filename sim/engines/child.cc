@@ -2,12 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/engines/child.h"
 
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <type_traits>
 
 #include "base/error.h"
@@ -16,7 +19,10 @@ namespace interlock {
 
 namespace {
 
-enum class Tag : char { Span, Transfer, Memory, Collective, Done, Error };
+enum class Tag : char { Span, Transfer, Memory, Collective, Done, Error, NoMemory };
+
+/// The status of a child whose memory ran out in SimGrid, which then aborts.
+constexpr int kOutOfMemory = 77;
 
 /// Writes tagged records to a pipe in large pieces.
 class PipeWriter {
@@ -91,6 +97,15 @@ class PipeReader {
   std::size_t at_ = 0, filled_ = 0;
 };
 
+/// Says whether 64 MiB can no longer be had.
+bool memory_is_out() {
+  constexpr std::size_t kPiece = std::size_t{64} << 20;
+  void* piece = ::mmap(nullptr, kPiece, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (piece == MAP_FAILED) return true;
+  ::munmap(piece, kPiece);
+  return false;
+}
+
 [[noreturn]] void run_and_exit(int pipe, const Program& program, const TraceSink& wanted,
                                RunSummary (*engine)(const Program&, const TraceSink&)) {
   PipeWriter writer(pipe);
@@ -105,11 +120,16 @@ class PipeReader {
   if (wanted.collective) {
     sink.collective = [&](const CollectiveSpan& span) { writer.put(Tag::Collective, span); };
   }
+  std::signal(SIGABRT, [](int) {
+    if (memory_is_out()) _exit(kOutOfMemory);
+  });
   try {
     const RunSummary summary = engine(program, sink);
     writer.put(Tag::Done, summary.tasks);
     writer.put(Tag::Done, summary.makespan);
     writer.put(Tag::Done, summary.engine);
+  } catch (const std::bad_alloc&) {
+    writer.put(Tag::NoMemory, std::size_t{0});
   } catch (const std::exception& error) {
     writer.put(Tag::Error, std::string(error.what()));
   }
@@ -150,6 +170,8 @@ bool read_trace(PipeReader& reader, const TraceSink& sink, RunSummary& summary,
       case Tag::Error:
         error = reader.text();
         return false;
+      case Tag::NoMemory:
+        throw std::bad_alloc();
     }
   }
   return false;
@@ -190,6 +212,12 @@ RunSummary run_in_child(const Program& program, const TraceSink& sink,
   const bool done = read_trace(reader, sink, summary, error);
   child.wait();
   if (!error.empty()) throw Error(error);
+  if (WIFEXITED(child.status) && WEXITSTATUS(child.status) == kOutOfMemory) throw std::bad_alloc();
+  if (!done && WIFSIGNALED(child.status) && WTERMSIG(child.status) == SIGKILL) {
+    throw Error(
+        "the engine's process died by signal 9, as when memory runs out; expected a "
+        "smaller scenario, or more memory");
+  }
   if (!done) {
     throw std::runtime_error("the engine's process died with status " +
                              std::to_string(child.status));

@@ -38,6 +38,7 @@ std::vector<ChannelState> make_channels(const Program& program) {
     const Channel& channel = program.channels[c];
     channels[c].occupancy = in_ticks(program, channel.occupancy);
     channels[c].latency = in_ticks(program, channel.latency);
+    channels[c].way = in_ticks(program, occupancy_alone(program, channel) + channel.latency);
     channels[c].wire = channel.wire;
     channels[c].depth = channel.depth;
     channels[c].replay = channel.replay;

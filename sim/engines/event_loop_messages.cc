@@ -46,7 +46,7 @@ bool EventLoop::stand_until_asked(int stream, StreamState& state, ChannelState& 
     queue.sender = stream;
     return false;
   }
-  const double release = queue.ask_time - queue.occupancy - queue.latency;
+  const double release = queue.ask_time - queue.way;
   if (release <= now_) {
     state.handed_over = false;
     return true;
@@ -88,7 +88,7 @@ void EventLoop::ask(ChannelState& queue, double time) {
   ++queue.asked;
   queue.ask_time = time;
   if (queue.sender < 0 || queue.asked < queue.sent) return;
-  const double release = time - queue.occupancy - queue.latency;
+  const double release = time - queue.way;
   if (release <= now_) {
     wake(queue.sender);
   } else {

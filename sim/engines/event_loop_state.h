@@ -18,6 +18,7 @@ struct EventLoopState {
   struct ChannelState {
     Fifo<Message> messages;  // on the way with known arrival, or arrived; untaken
     double occupancy = 0, latency = 0;
+    double way = 0;  // what both are for a message that meets no other
     int wire = -1, depth = Channel::kUnlimited;
     int untaken = 0;          // sent and not taken, arrival known or not
     int sender = -1;          // stream that stands at a Send

@@ -315,7 +315,7 @@ void LongestPath::replay(StreamState& state, const ChannelState& queue) {
 /// the receiver knew when that would be, which is when it began its last unbroken run of ops.
 double LongestPath::release_time(const StreamState& state, const ChannelState& queue) const {
   if (state.run_start == kNever || ranks_[state.rank].several_streams) return state.time;
-  return std::max(state.run_start, state.time - queue.occupancy - queue.latency);
+  return std::max(state.run_start, state.time - queue.way);
 }
 
 /// Synchronous, from the sender: it offers its message and stands until the receiver has it.

@@ -35,6 +35,7 @@ class LongestPath {
   struct ChannelState {
     Fifo<Message> messages;  // sent and untaken
     double occupancy = 0, latency = 0;
+    double way = 0;  // what both are for a message that meets no other
     int wire = -1, depth = Channel::kUnlimited;
     int room = 0;                    // sends that need not wait for a taking
     int sender = -1, receiver = -1;  // streams set aside here

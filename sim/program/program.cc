@@ -82,6 +82,20 @@ bool shares_links(const Program& program) {
                      [](const Wire& wire) { return wire.shared; });
 }
 
+Seconds occupancy_alone(const Program& program, const Channel& channel) {
+  if (channel.wire < 0 || !channel.flows.empty()) return channel.occupancy;
+  const Wire& wire = program.wires[channel.wire];
+  BytesPerSecond own(kInfinity);
+  bool equals = false;  // cross its links, too
+  for (const int link : wire.links) {
+    const ProgramLink& crossed = program.links[link];
+    own = std::min(own, crossed.bandwidth / crossed.share);
+    equals =
+        equals || crossed.share != 1 || std::count(wire.links.begin(), wire.links.end(), link) > 1;
+  }
+  return equals ? channel.occupancy * (wire.bandwidth / own) : channel.occupancy;
+}
+
 bool chooses_order(const Program& program) {
   return std::any_of(program.ranks.begin(), program.ranks.end(),
                      [](const Rank& rank) { return rank.streams > 1 && rank.order.empty(); });

@@ -128,4 +128,9 @@ struct Communicator {
   std::vector<int> ranks;  // members that are simulated
 };
 
+struct Program;
+/// Returns how long a message of `channel` occupies its way where it meets no other: less than
+/// Channel::occupancy if its rank stands for others whose equal messages cross the same links.
+Seconds occupancy_alone(const Program& program, const Channel& channel);
+
 }  // namespace interlock

@@ -64,6 +64,12 @@ TEST_CASE("a range has both its ends, by steps or by factors, of numbers or quan
         Texts{"25 GB/s", "50 GB/s", "100 GB/s"});
 }
 
+TEST_CASE("a range may begin at a number too small for usual precision") {
+  CHECK(settings_of(plan_of(
+            R"({"cluster.link.latency": {"from": "1e-320 s", "to": "2 s", "step": "1 s"}})")) ==
+        Texts{"9.999888672e-321 s", "1 s", "2 s"});
+}
+
 TEST_CASE("what is excluded is left out, the rest keeps its order") {
   CHECK(settings_of(plan_of(R"({"training.steps": [1, 2, 3], "parallel.pipeline": [2, 4],
         "exclude": [{"training.steps": [1, 2], "parallel.pipeline": 4}, {"training.steps": 3,

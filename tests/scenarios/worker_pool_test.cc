@@ -6,10 +6,14 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
 #include <map>
+#include <new>
 #include <set>
+#include <system_error>
 
 #include "base/error.h"
+#include "scenarios/sweep/told_failure.h"
 
 namespace interlock::worker_pool_test {
 namespace {
@@ -121,6 +125,58 @@ TEST_CASE("threads of a pool have what they know for themselves") {
     // Every answer but the first of a worker counts those before it.
     CHECK(answered == 100);
   }
+}
+
+TEST_CASE("memory that runs out takes one job along, and is told as such") {
+  const auto told = [](const Workers& workers) {
+    std::map<std::size_t, std::string> problems;
+    Jobs jobs{first(3),
+              [](std::size_t job) -> std::string {
+                if (job == 1) throw std::bad_alloc();
+                return "fine";
+              },
+              [&](const JobResult& result) { problems[result.job] = result.problem; },
+              {}};
+    CHECK(run_jobs(jobs, workers));
+    CHECK(problems[0].empty());
+    CHECK(problems[2].empty());
+    return problems[1];
+  };
+  for (const Workers& workers : {Workers(2), Workers::of_threads(1), Workers::of_threads(2)}) {
+    CHECK(told(workers).starts_with("there is not enough memory for this; expected"));
+  }
+}
+
+TEST_CASE("a worker that cannot be hired takes one job along, not the program") {
+  for (const Workers& workers : {Workers(2), Workers::of_threads(1), Workers::of_threads(2)}) {
+    WorkerPool pool([]() -> OrderAnswerer { throw Error("there is no worker"); }, workers);
+    int refused = 0;
+    pool.answer({.count = 4,
+                 .order = [](std::size_t) { return std::string("x"); },
+                 .done =
+                     [&](const JobResult& result) {
+                       CHECK(result.problem == "there is no worker");
+                       ++refused;
+                     }});
+    CHECK(refused == 4);
+  }
+}
+
+TEST_CASE("what the system refuses is no bug, what should have held is one") {
+  namespace fs = std::filesystem;
+  const auto again = std::make_error_code(std::errc::resource_unavailable_try_again);
+  const ToldFailure thread = told_failure(std::system_error(again));
+  CHECK(thread.words.starts_with("no further thread can be started: "));
+  const ToldFailure name = told_failure(
+      fs::filesystem_error("status", "a.db", std::make_error_code(std::errc::filename_too_long)));
+  CHECK(name.words == "a.db: file name too long");
+  CHECK(told_failure(Error("as it is")).words == "as it is");
+  for (const bool ours : {thread.ours, name.ours, told_failure(Error("as it is")).ours}) {
+    CHECK(!ours);
+  }
+  const ToldFailure bug = told_failure(std::logic_error("x"));
+  CHECK(bug.words == "this is a bug in interlock: x");
+  CHECK(bug.ours);
 }
 
 }  // namespace

@@ -1,10 +1,13 @@
 // Messages of engines that cannot go on: deadlocks, contention, children that die.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <functional>
+#include <new>
 
 #include "base/error.h"
 #include "sim/engines/child.h"
@@ -192,6 +195,20 @@ TEST_CASE("a child that dies is reported, however it dies") {
   for (const Engine engine : {Engine(leaves), Engine(fails), Engine(killed)}) {
     CHECK_THROWS_WITH_AS(run_in_child({}, sink, engine),
                          doctest::Contains("the engine's process died"), std::runtime_error);
+  }
+}
+
+TEST_CASE("memory that runs out in a child, thrown or by an abort, has run out here") {
+  const auto throws = [](const Program&, const TraceSink&) -> RunSummary {
+    throw std::bad_alloc();
+  };
+  const auto aborts = [](const Program&, const TraceSink&) -> RunSummary {
+    const rlimit none = {.rlim_cur = 0, .rlim_max = 0};
+    ::setrlimit(RLIMIT_AS, &none);
+    std::abort();
+  };
+  for (const Engine engine : {Engine(throws), Engine(aborts)}) {
+    CHECK_THROWS_AS(run_in_child({}, {}, engine), std::bad_alloc);
   }
 }
 

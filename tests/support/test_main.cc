@@ -22,6 +22,14 @@ namespace {
   }
 }
 
+#if defined(__SANITIZE_ADDRESS__)  // GCC
+constexpr bool kSanitized = true;
+#elif defined(__has_feature)  // Clang
+constexpr bool kSanitized = __has_feature(address_sanitizer);
+#else
+constexpr bool kSanitized = false;
+#endif
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -30,8 +38,6 @@ int main(int argc, char** argv) {
   leave_out(context, "needs_simgrid.txt");
   interlock::tell_skipped("tests of what shares links", "libsimgrid-dev");
 #endif
-#ifdef __SANITIZE_ADDRESS__
-  leave_out(context, "slow_with_sanitizers.txt");
-#endif
+  if (kSanitized) leave_out(context, "slow_with_sanitizers.txt");
   return context.run();
 }

@@ -304,5 +304,23 @@ TEST_CASE("flows of a collective over one card weigh as much folded as not") {
   CHECK(count.equal + count.refused > 5);
 }
 
+TEST_CASE("a rendezvous lets its sender go as if its message met no equal one, folded or not") {
+  // Two workers that train apart send their activations by one card.
+  const LayoutTrial trial = {
+      .model = R"({"kind": "profile", "modules": [{"repeat": 5, "forward": "2 ms",
+                   "backward_input": "1 ms", "backward_weight": "1 ms", "head": "0.6 ms",
+                   "output": "10 MiB", "parameters": "49 MiB"}]})",
+      .cluster = R"({"kind": "machine", "devices_per_node": 2, "nodes": 8,
+                     "device": {"memory": "80 GiB", "memory_bandwidth": "400 GB/s",
+                                "peak": {"fp32": "10 TFLOP/s", "bf16": "80 TFLOP/s"}},
+                     "port": {"latency": "2 us", "bandwidth": "60 GB/s"},
+                     "cards": {"per_node": 1, "latency": "4 us", "bandwidth": "10 GB/s"}})",
+      .parallel = R"("pipeline": 4, "data": 4, "outer": {"every": 3})",
+      .training = R"("strategy": {"kind": "backlink", "modules": 2}, "micro_batches": 6,
+                     "schedule": {"kind": "eager", "in_flight": 1, "queue": "rendezvous"},
+                     "steps": 3)"};
+  CHECK(check_foldings(trial, 1e-7).equal >= 1);
+}
+
 }  // namespace
 }  // namespace interlock::folding_test

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -58,6 +59,11 @@ void ThreadedProgram::start_all(std::vector<std::jthread>& threads) {
     for (int rank = 0; rank < static_cast<int>(devices_.size()); ++rank) {
       threads.emplace_back([this, rank] { live(rank); });
     }
+  } catch (const std::system_error& failure) {
+    end_run(std::make_exception_ptr(
+        Error("cannot start a thread for each of " + std::to_string(devices_.size()) +
+              " devices: " + failure.code().message() +
+              "; expected more memory, or a higher limit of threads (ulimit -u)")));
   } catch (...) {
     end_run(std::current_exception());
   }

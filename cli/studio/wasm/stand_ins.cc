@@ -6,6 +6,7 @@
 #include "base/module_file.h"
 #include "reports/result/gzip.h"
 #include "scenarios/sweep/rank_pool.h"
+#include "scenarios/sweep/told_failure.h"
 #include "scenarios/sweep/worker_pool.h"
 #include "sim/engines/child.h"
 
@@ -20,8 +21,8 @@ bool run_jobs(const Jobs& jobs, const Workers& workers) {
     JobResult result{*job, "", ""};
     try {
       result.bytes = jobs.work(*job);
-    } catch (const std::exception& error) {
-      result.problem = error.what();
+    } catch (const std::exception& failure) {
+      result.problem = told_failure(failure).words;
     }
     jobs.done(result);
   }

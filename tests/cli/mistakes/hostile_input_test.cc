@@ -20,8 +20,11 @@ std::string example(const std::string& name) {
 /// Returns the same for a shell.
 std::string quoted(const std::string& name) { return "'" + example(name) + "'"; }
 
-#ifdef __SANITIZE_ADDRESS__  // which takes addresses as it likes
+// The sanitizer takes addresses as it likes.
+#if defined(__SANITIZE_ADDRESS__)
 constexpr bool kLimits = false;
+#elif defined(__has_feature)
+constexpr bool kLimits = !__has_feature(address_sanitizer);
 #else
 constexpr bool kLimits = true;
 #endif
@@ -238,6 +241,47 @@ TEST_CASE("too little memory is a sentence about the scenario") {
                 folder.path());
   CHECK(run.exit_code == 2);
   CHECK(holds(run.err, "there is not enough memory for this; expected a smaller scenario"));
+}
+
+TEST_CASE("too little memory for a row of a sweep is no bug") {
+  if (!kLimits) return;
+  const Folder folder;
+  const Outcome run =
+      run_shell("ulimit -v 60000; " + kProgram + " sweep " + quoted("four-equal-stages") +
+                    " --set training.micro_batches=900000,2 --db s.db",
+                folder.path());
+  CAPTURE(run.out);
+  CHECK(run.exit_code == 0);
+  CHECK(holds(run.out, "1 failed"));
+  CHECK(holds(run.out, "row 1: there is not enough memory for this"));
+}
+
+TEST_CASE("names that are too long, and links in a circle, are refused") {
+  const Folder folder;
+  std::filesystem::create_symlink("circle.db", folder.path("circle.db"));
+  const std::string name = std::string(300, 'n') + ".db";
+  const std::string sweep =
+      "sweep " + quoted("four-equal-stages") + " --set training.micro_batches=1,2 --db ";
+  CHECK(refusal(folder, "rank " + name) == name.substr(0, 300) + "...: file name too long\n");
+  CHECK(holds(refusal(folder, sweep + name), "file name too long"));
+  CHECK(refusal(folder, "rank circle.db") == "circle.db: too many levels of symbolic links\n");
+}
+
+TEST_CASE("too little memory for the threads of a training is a sentence") {
+  if (!kLimits) return;
+  const Folder folder;
+  folder.file("text.txt", std::string(20'000, 'a') + "bcd");
+  for (const char* limit : {"60000", "90000", "120000", "150000"}) {
+    const Outcome run =
+        run_shell(std::string("ulimit -v ") + limit + "; " + kProgram + " train " +
+                      quoted("byte-language-model") +
+                      " --data text.txt --set sweep=null --set training.steps=2 --quiet",
+                  folder.path());
+    CAPTURE(limit);
+    CAPTURE(run.err);
+    CHECK((run.exit_code == 0 || run.exit_code == 2));
+    CHECK(!holds(run.err, "bug"));
+  }
 }
 
 TEST_CASE("training runs under a limit of address space") {

@@ -257,7 +257,8 @@ TEST_CASE("the longest slice of equal time is the shortest that any slicing has"
   };
   for (const auto& [units, slices] : {std::pair(9, 3), {10, 4}, {12, 2}, {7, 7}}) {
     double least = kInfinity;  // of all slicings, tried one by one
-    const std::function<void(int, int, double)> cut = [&](int begin, int left, double longest) {
+    const std::function<void(int, int, double)> cut = [&, units = units](int begin, int left,
+                                                                         double longest) {
       if (left == 0 && begin == units) least = std::min(least, longest);
       for (int length = 1; left > 0 && begin + length <= units; ++length) {
         cut(begin + length, left - 1, std::max(longest, time(length, begin).value()));
