@@ -157,10 +157,13 @@ class Surveyor {
         const double usable = usable_share_of(plan.question);
         const Bytes most = request_.limits.memory.value_or(capacity > Bytes(0) ? usable * capacity
                                                                                : Bytes(kInfinity));
-        const StepEstimate bound = bound_layout(plan.question, family_of(orders_[layout]), most);
+        const bool repeats = plan.question.layout.data_parallel.zero_stage == 2 &&
+                             adds_up_whole_gradients(plan.question, orders_[layout]);
+        const bool counts = !repeats || request_.check_use || !space_.with_less_zero(layout);
+        const StepEstimate bound =
+            counts ? bound_layout(plan.question, family_of(orders_[layout]), most) : StepEstimate{};
         PlanEstimate estimate = estimate_by_bound(plan, bound);
-        estimate.repeats = plan.question.layout.data_parallel.zero_stage == 2 &&
-                           adds_up_whole_gradients(plan.question, orders_[layout]);
+        estimate.repeats = repeats;
         return {{told(estimate, usable)}, ""};
       } catch (const Error& error) {
         if (refusal.empty()) refusal = error.what();
@@ -247,6 +250,7 @@ std::string bytes_of_errand(const Errand& errand) {
 PlanSurvey::PlanSurvey(const PlanSpace& space, const SearchRequest& request, const Workers& workers)
     : space_(space),
       orders_(orders_of(space)),
+      processes_(static_cast<std::size_t>(workers.count)),
       workers_(
           [this, &request] {
             return [surveyor = std::make_shared<Surveyor>(space_, orders_, request)](
@@ -284,14 +288,37 @@ std::vector<Findings> PlanSurvey::bound_layouts(const LayoutsBounded& told) {
   return findings;
 }
 
-std::vector<Findings> PlanSurvey::know_better(const std::vector<Candidate>& candidates) {
-  // The dearest first, so that no process is left alone with one in the end; then neighbours.
-  std::vector<std::size_t> turns(candidates.size());
+namespace {
+
+/// Returns in which turn each of `candidates` is answered: the dearest first, so that no worker is
+/// left alone with one in the end; and neighbours, which share much, by the same one of `workers`.
+std::vector<std::size_t> dealt(const std::vector<Candidate>& candidates, std::size_t workers) {
+  std::vector<std::size_t> turns(candidates.size()), found;
   std::iota(turns.begin(), turns.end(), std::size_t{0});
   std::stable_sort(turns.begin(), turns.end(), [&](std::size_t a, std::size_t b) {
     const Candidate &one = candidates[a], &other = candidates[b];
     return one.grade != other.grade ? one.grade > other.grade : one.layout < other.layout;
   });
+  for (auto begin = turns.begin(); begin != turns.end();) {
+    const Grade grade = candidates[*begin].grade;
+    const auto end = std::find_if(
+        begin, turns.end(), [&](std::size_t turn) { return candidates[turn].grade != grade; });
+    const auto count = static_cast<std::size_t>(end - begin),
+               each = (count + workers - 1) / workers;
+    for (std::size_t i = 0; i < each; ++i) {
+      for (std::size_t at = i; at < count; at += each) {
+        found.push_back(begin[static_cast<std::ptrdiff_t>(at)]);
+      }
+    }
+    begin = end;
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<Findings> PlanSurvey::know_better(const std::vector<Candidate>& candidates) {
+  const std::vector<std::size_t> turns = dealt(candidates, processes_);
   std::vector<Findings> findings(candidates.size());
   workers_.answer(
       {.count = turns.size(),

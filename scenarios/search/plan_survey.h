@@ -47,6 +47,7 @@ class PlanSurvey {
  private:
   const PlanSpace& space_;
   std::vector<std::vector<WorkOrder>> orders_;  // by layout
+  std::size_t processes_;                       // or threads
   WorkerPool workers_;
 };
 

@@ -4,8 +4,10 @@
 
 #include <cstdio>
 #include <cstring>
+#include <optional>
 
 #include "base/error.h"
+#include "scenarios/contract/set_key.h"
 #include "scenarios/plan/step_time.h"
 #include "scenarios/search/plan_estimate.h"
 #include "scenarios/simulate/economics.h"
@@ -126,6 +128,42 @@ TEST_CASE(
       loaded, shared, 100 * mean / loaded, 100 * memory / loaded);
   CHECK(loaded > static_cast<int>(plans / 4));
   CHECK(shared > static_cast<int>(plans / 20));
+}
+
+TEST_CASE("ZeRO 2 that reduces gradients once for several micro-batches is ZeRO 1") {
+  int alike = 0, other = 0;
+  for (int seed = 0; seed < cases(200); ++seed) {
+    CAPTURE(seed);
+    Random random(static_cast<std::uint64_t>(seed), 12);
+    JsonValue document = random_plan(random_space(seed % 20, false), random);
+    const auto simulated = [&](const char* stage) -> std::optional<ScenarioResult> {
+      try {
+        apply_overrides(document, {stage});
+        const Question question = load_questions(document).front();
+        const ScheduleEntry& entry = *question.training().schedule.kind;
+        const bool global = question.training().strategy.kind == StrategyKind::Global;
+        if (!global || !entry.flushes || question.training().micro_batches < 2) return std::nullopt;
+        return run_scenario(question, false);
+      } catch (const Error&) {
+        return std::nullopt;
+      }
+    };
+    const auto one = simulated("parallel.zero_stage=1"), two = simulated("parallel.zero_stage=2");
+    CHECK(one.has_value() == two.has_value());
+    if (!one || !two) continue;
+    const auto reduction = two->plan.question.layout.data_parallel.gradient_reduction;
+    if (reduction != GradientReduction::Step) {
+      ++other;
+      continue;
+    }
+    ++alike;
+    const Metrics &first = one->measurement.metrics, &second = two->measurement.metrics;
+    CHECK(first.step_time == second.step_time);
+    CHECK(first.busy == second.busy);
+    CHECK(peak_of(first) == peak_of(second));
+  }
+  MESSAGE(alike << " alike, " << other << " that reduce gradients of each micro-batch");
+  CHECK(alike > 20);
 }
 
 }  // namespace
