@@ -92,7 +92,7 @@ class KnownFlows {
   std::shared_ptr<OfLayout> of(const Layout& layout);
 
  private:
-  static constexpr std::size_t kLayouts = 12;
+  static constexpr std::size_t kLayouts = 32;
   std::list<std::shared_ptr<OfLayout>> known_;  // the one that was asked for last comes first
 };
 
