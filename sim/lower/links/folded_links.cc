@@ -46,7 +46,8 @@ FoldedLinks::FoldedLinks(const LowerInputs& inputs, bool alone)
       folded_(inputs.layouts.empty() ? folded_ranks(inputs.mesh, inputs.unfolded)
                                      : std::vector<Coordinates>{{0, 0, 0, 0}}) {
   for (const Coordinates& at : simulated_) devices_.push_back(device_of(inputs.mesh, at));
-  const KnownFlows::Layout layout = {inputs.mesh, inputs.unfolded, inputs.cluster.devices, alone};
+  const KnownFlows::Layout layout = {inputs.mesh, inputs.unfolded, inputs.cluster.devices, alone,
+                                     !inputs.layouts.empty()};
   known_ = inputs.known_flows
                ? inputs.known_flows->of(layout)
                : std::make_shared<KnownFlows::OfLayout>(KnownFlows::OfLayout{.layout = layout});

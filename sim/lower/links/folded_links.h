@@ -43,7 +43,7 @@ class FoldedLinks {
     int rank;
     bool alone;
   };
-  /// Returns the plan of what the group of `rank` exchanges among devices of the mesh.
+  /// Returns the plan of what `group` exchanges: devices of one axis of the mesh.
   std::shared_ptr<const CollectivePlan> plan_of(const Exchange& exchange,
                                                 const std::vector<int>& group) const;
   /// Adds the flows of `plan` for the member's group. Returns what they do to links.

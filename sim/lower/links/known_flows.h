@@ -75,6 +75,7 @@ class KnownFlows {
     Unfolded unfolded;
     int devices = 0;  // of the cluster
     bool alone = false;
+    bool apart = false;  // pipeline ranks divide their stages each in its own way
     bool operator==(const Layout&) const = default;
   };
   using PlanKey = std::tuple<MeshAxis, int, CollectiveKind, double, double, TokenRouting>;
