@@ -101,8 +101,7 @@ class PlanSearch {
 
   /// Returns whether the plans of `layout` are those of a layout before it, and notes it there.
   bool repeats(std::size_t layout, const std::vector<Findings>& findings) {
-    // A program that plans are to be told may take one of two ways to say the same.
-    if (request_.check_use || !findings[layout].failure.empty()) return false;
+    if (!findings[layout].failure.empty()) return false;
     const auto& own = findings[layout].estimates.front();
     if (!own || !own->repeats) return false;
     const auto before = space_.with_less_zero(layout);

@@ -90,10 +90,10 @@ ScheduleFamily family_of(const std::vector<WorkOrder>& orders) {
 /// Returns whether devices under ZeRO 2 add up whole gradients in every plan of `orders`, as they
 /// do under ZeRO 1, since gradients of several micro-batches are reduced once.
 bool adds_up_whole_gradients(const Question& question, const std::vector<WorkOrder>& orders) {
-  if (question.training().strategy.kind != StrategyKind::Global ||
-      question.training().micro_batches < 2)
-    return false;
-  if (question.layout.data_parallel.gradient_reduction != GradientReduction::Step) return false;
+  const Training& training = question.training();
+  const bool several = training.strategy.kind == StrategyKind::Global && training.micro_batches > 1;
+  const bool once = question.layout.data_parallel.gradient_reduction == GradientReduction::Step;
+  if (!several || !once) return false;
   return std::all_of(orders.begin(), orders.end(), [&](const WorkOrder& order) {
     const auto& all = schedule_catalogue();
     const auto entry = std::find_if(all.begin(), all.end(), [&](const ScheduleEntry& one) {
@@ -157,11 +157,13 @@ class Surveyor {
         const double usable = usable_share_of(plan.question);
         const Bytes most = request_.limits.memory.value_or(capacity > Bytes(0) ? usable * capacity
                                                                                : Bytes(kInfinity));
+        // A program that plans are to be told may take one of two ways to say the same.
         const bool repeats = plan.question.layout.data_parallel.zero_stage == 2 &&
+                             !request_.check_use && space_.with_less_zero(layout) &&
                              adds_up_whole_gradients(plan.question, orders_[layout]);
-        const bool counts = !repeats || request_.check_use || !space_.with_less_zero(layout);
         const StepEstimate bound =
-            counts ? bound_layout(plan.question, family_of(orders_[layout]), most) : StepEstimate{};
+            repeats ? StepEstimate{}
+                    : bound_layout(plan.question, family_of(orders_[layout]), most);
         PlanEstimate estimate = estimate_by_bound(plan, bound);
         estimate.repeats = repeats;
         return {{told(estimate, usable)}, ""};
