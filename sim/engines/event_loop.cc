@@ -3,6 +3,7 @@
 #include "sim/engines/event_loop.h"
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -10,6 +11,34 @@
 #include "sim/program/deadlock.h"
 
 namespace interlock {
+
+namespace {
+
+/// Returns the number, within its rank, of the first stream that records each event; events that
+/// others record when they are complete have those' streams. Nothing if every rank has one stream.
+std::vector<int> recorders_of(const Program& program) {
+  const auto one = [](const Rank& rank) { return rank.streams <= 1; };
+  if (std::all_of(program.ranks.begin(), program.ranks.end(), one)) return {};
+  std::vector<int> recorders(program.events.size(), std::numeric_limits<int>::max());
+  const auto note = [&](const Segment& segment, int number) {
+    for (int i = segment.first; i < segment.first + segment.count; ++i) {
+      const Instruction& instruction = program.instructions[i];
+      if (instruction.code != Opcode::Record) continue;
+      for (int e = instruction.index; e >= 0; e = program.events[e].next) {
+        recorders[e] = std::min(recorders[e], number);
+      }
+    }
+  };
+  for (const Rank& rank : program.ranks) {
+    for (int number = 0; number < rank.streams; ++number) {
+      const Stream& stream = program.streams[rank.first_stream + number];
+      for (int s = 0; s < stream.count; ++s) note(program.segments[stream.first + s], number);
+    }
+  }
+  return recorders;
+}
+
+}  // namespace
 
 EventLoop::EventLoop(const Program& program, const TraceSink& sink)
     : program_(program),
@@ -23,7 +52,8 @@ EventLoop::EventLoop(const Program& program, const TraceSink& sink)
       times_(program),
       communicators_(program.communicators.size()),
       events_(program.events.size()),
-      event_waiters_(program.events.size()) {
+      event_waiters_(program.events.size()),
+      recorders_(recorders_of(program)) {
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     ranks_[r].several_streams = program.ranks[r].streams > 1;
   }
@@ -100,6 +130,9 @@ void EventLoop::drain() {
     if (!heap_.empty() && heap_.top().time == now_) return;
     for (std::size_t i = 0; i < choosers_.size(); ++i) choose(choosers_[i]);
     choosers_.clear();
+    if (!heap_.empty() && heap_.top().time == now_) return;
+    for (std::size_t i = 0; i < starters_.size(); ++i) start_collective(starters_[i]);
+    starters_.clear();
     if (!heap_.empty() && heap_.top().time == now_) return;
     replay_or_go_on();
   } while (!runnable_.empty());
@@ -293,7 +326,33 @@ void EventLoop::note_record(int index, int micro_batch) {
   if (event.collective < 0) return complete(index, micro_batch);
   const int communicator = program_.collectives[event.collective].communicator;
   communicators_[communicator].joined.push({index, micro_batch, now_});
-  if (communicators_[communicator].joined.size() == 1) start_collective(communicator);
+  if (communicators_[communicator].joined.size() == 1) ask_to_start(communicator);
+}
+
+/// Starts the first collective of the communicator; where ranks have several streams, when nothing
+/// else happens at this instant, as what others join at it may come first.
+void EventLoop::ask_to_start(int communicator) {
+  if (recorders_.empty()) return start_collective(communicator);
+  if (std::exchange(communicators_[communicator].will_start, true)) return;
+  starters_.push_back(communicator);
+}
+
+/// Puts first, of the collectives that were joined when the first one was, that of the oldest
+/// micro-batch, then of the first stream; those of one stream keep its order.
+void EventLoop::order_joined(Fifo<Joined>& joined) const {
+  const auto stream = [&](std::uint32_t i) { return recorders_[joined.at(i).event]; };
+  std::uint32_t end = 1;
+  while (end < joined.size() && joined.at(end).time == joined.front().time) ++end;
+  std::uint32_t first = 0;
+  for (std::uint32_t i = 1; i < end; ++i) {
+    std::uint32_t earliest = 0;  // of its stream
+    while (stream(earliest) != stream(i)) ++earliest;
+    const auto key = [&](std::uint32_t j) {
+      return std::pair(joined.at(j).micro_batch, stream(j));
+    };
+    if (earliest == i && key(i) < key(first)) first = i;
+  }
+  if (first > 0) joined.move_to_front(first);
 }
 
 bool EventLoop::wait(int stream, StreamState& state) {
@@ -324,10 +383,12 @@ void EventLoop::complete(int index, int micro_batch) {
   event_waiters_[index].clear();
 }
 
-/// Starts the first collective of the communicator: its end is known, or its flows share links with
-/// others.
+/// Starts the first collective of the communicator, whose end is known, or whose flows share links
+/// with others.
 void EventLoop::start_collective(int index) {
   CommunicatorState& communicator = communicators_[index];
+  communicator.will_start = false;
+  if (!recorders_.empty()) order_joined(communicator.joined);
   const Event& event = program_.events[communicator.joined.front().event];
   const Collective& collective = program_.collectives[event.collective];
   communicator.started = now_;
@@ -377,7 +438,7 @@ void EventLoop::end_collective(int index) {
   }
   complete(done.event, done.micro_batch);
   if (event.next >= 0) note_record(event.next, done.micro_batch);
-  if (!communicator.joined.empty()) return start_collective(index);
+  if (!communicator.joined.empty()) return ask_to_start(index);
   runnable_.insert(runnable_.end(), communicator.waiting.begin(), communicator.waiting.end());
   communicator.waiting.clear();
 }

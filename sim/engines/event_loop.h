@@ -97,6 +97,8 @@ class EventLoop {
   bool record(int stream, StreamState& state);
   void note_record(int event, int micro_batch);
   void complete(int event, int micro_batch);
+  void ask_to_start(int communicator);
+  void order_joined(Fifo<Joined>& joined) const;
   void start_collective(int communicator);
   void end_flow(int communicator);
   void end_collective(int communicator);
@@ -123,9 +125,13 @@ class EventLoop {
   std::vector<CommunicatorState> communicators_;
   std::vector<Generations<Generation>> events_;
   std::vector<std::vector<int>> event_waiters_;
+  /// The stream of a rank that records each event, or the one before it in a chain. Several streams
+  /// a rank only.
+  std::vector<int> recorders_;
   bool rendezvous_ = false;     // some channel is one
   std::vector<int> runnable_;   // streams to advance now
   std::vector<int> choosers_;   // ranks to choose now
+  std::vector<int> starters_;   // communicators to start a collective now
   std::vector<int> replayers_;  // streams that replay, unless their message arrives now
   EventHeap heap_;
   double now_ = 0, makespan_ = 0;

@@ -66,7 +66,8 @@ struct EventLoopState {
     double time;
   };
   struct CommunicatorState {
-    Fifo<Joined> joined;       // the front is under way
+    Fifo<Joined> joined;       // the front is under way, or will_start
+    bool will_start = false;   // its front, at the end of this instant; in starters_
     std::vector<int> waiting;  // streams that stand until none is
     double started = 0;
     double factor = 1;  // of its time, by jitter

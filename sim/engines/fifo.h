@@ -7,13 +7,21 @@
 
 namespace interlock {
 
-/// First in, first out; nothing is ever moved except when the block doubles.
+/// First in, first out; nothing moves except when the block doubles, or by move_to_front().
 template <class T>
 class Fifo {
  public:
   bool empty() const { return head_ == tail_; }
   std::uint32_t size() const { return tail_ - head_; }
   const T& front() const { return items_[head_ & mask()]; }
+  /// Returns the item that comes out after `index` others.
+  const T& at(std::uint32_t index) const { return items_[(head_ + index) & mask()]; }
+  /// Lets the item at `index` come out first; the others keep their order.
+  void move_to_front(std::uint32_t index) {
+    const T first = at(index);
+    for (; index > 0; --index) items_[(head_ + index) & mask()] = at(index - 1);
+    items_[head_ & mask()] = first;
+  }
   void pop() { ++head_; }
   void push(const T& item) {
     if (size() == items_.size()) grow();

@@ -106,7 +106,8 @@ struct Event {
 };
 
 /// An exchange of the members of a group. Collectives of one communicator come one after
-/// the other, in the order in which their last members join; at one instant, in any order.
+/// the other, in the order in which their last members join; those of several streams that are
+/// joined at one instant, by micro-batch, then by stream.
 struct Collective {
   CollectiveKind kind = CollectiveKind::AllReduce;
   MeshAxis axis = MeshAxis::Data;

@@ -99,6 +99,26 @@ TEST_CASE("devices that stand for others have the figures of all of them") {
       15);
 }
 
+// A message without bytes reaches stage 3 when one of 13 MiB has reached stage 7 of the same
+// device: both ask for their weights at one instant, on three devices, in the order of whole runs
+// or folded.
+TEST_CASE("gathers of two stages that are joined at one instant come in one order, folded or not") {
+  const Json scenario = Json::parse(R"({
+      "name": "tie", "training": {"strategy": "inference", "micro_batches": 3},
+      "model": {"kind": "profile", "modules": [
+        {"forward": "1 ms"}, {"forward": "3.7 ms"}, {"forward": "0.25 ms"},
+        {"forward": "0.25 ms", "parameters": "32 MiB"}, {"forward": "3.7 ms"}, {"forward": "1 ms"},
+        {"forward": "3.7 ms", "output": "13 MiB"}, {"forward": "2 ms", "parameters": "24 MiB"}]},
+      "cluster": {"kind": "uniform", "devices": 12,
+                  "link": {"latency": "0 us", "bandwidth": "10 GB/s"}, "memory": "80 GiB"},
+      "parallel": {"pipeline": 4, "data": 3, "stages": 8, "zero_stage": 3}})");
+  const auto folded = result_of(scenario), whole = result_of(with(scenario, "fold", "none"));
+  REQUIRE(folded.has_value());
+  REQUIRE(whole.has_value());
+  CHECK(folds(*folded));
+  CHECK(difference(*folded, *whole, 1e-9) == "");
+}
+
 TEST_CASE("engines agree on every device, whether links are shared or not") {
   check_property(
       [](const Json& scenario, const ScenarioResult&) -> Verdict {
