@@ -43,6 +43,8 @@ struct Framework {
   /// Memory that libraries keep on each device beside all tensors, e.g. workspaces of matrix
   /// products: by architecture of the device ("NVIDIA Hopper"); "other": of every other one.
   std::map<std::string, Bytes> library_memory = {};
+  /// Products in 8 bits keep their inputs so for the backward.
+  bool keeps_8_bits = false;
   /// Bytes that the softmax over attention scores moves, over those of one that also scales them.
   double softmax_traffic = 1;
   /// Its kernel takes that many heads of samples at once, and is there for multiples alone: else

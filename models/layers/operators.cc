@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "models/layers/adapters.h"
 
@@ -159,6 +160,20 @@ void append_addition(Module& module, const BuildOptions& options) {
 /// Source: NVIDIA Transformer Engine's recipe for FP8, user guide, "Using FP8".
 Work cast_of(double elements) {
   return {.op_class = OpClass::Elementwise, .bytes = Bytes(4 * elements)};
+}
+
+/// Lets each product of a layer keep its input as it reads it, in 8 bits, and what else reads that
+/// in 16 bits keep it, too. Source: _Linear and _LayerNormLinear of transformer_engine/pytorch/module
+/// (NVIDIA/TransformerEngine): of a quantised input only what the gradient of the weights reads
+/// stays, a byte an element.
+std::vector<Operator> keeping_bytes(std::vector<Operator> operators, double element) {
+  for (Operator& op : operators) {
+    if (op.linear) op.stash = (op.stash + op.shared_stash) / element;
+    if (op.output_read == Bytes(0)) continue;
+    op.inner_stash += op.output_read;
+    op.outputs.clear();  // they are inside
+  }
+  return operators;
 }
 
 void append_casts(std::vector<Work>& works, const Operator& op, bool backward) {
@@ -324,6 +339,8 @@ WeightCount expert_weights_of(const Module& module) {
   return count_of(module.expert_parameters - module.frozen_experts.all, module.matrices, false);
 }
 
+void share_input(Operator& op) { op.shared_stash = std::exchange(op.stash, Bytes(0)); }
+
 Operator linear(const Linear& shape, double element) {
   const double inputs = static_cast<double>(shape.inputs);
   const double outputs = static_cast<double>(shape.outputs);
@@ -429,11 +446,13 @@ Operator cross_entropy(double rows, std::int64_t classes, double element) {
 
 Module make_module(const ModuleFrame& frame, const std::vector<Operator>& given,
                    const BuildOptions& options) {
-  const bool adapts = options.adapters.rank > 0;
-  const std::vector<Operator> with_adapters = adapts ? adapted(given, options) : given;
-  const std::vector<Operator>& operators = adapts ? with_adapters : given;
-  Module module = {.name = frame.name, .output = frame.output};
   const bool casts = options.precision == Precision::Fp8;
+  const bool adapts = options.adapters.rank > 0;
+  std::vector<Operator> operators = adapts ? adapted(given, options) : given;
+  if (casts && options.framework.keeps_8_bits && !adapts) {
+    operators = keeping_bytes(std::move(operators), element_bytes(options.precision));
+  }
+  Module module = {.name = frame.name, .output = frame.output};
   for (const Operator& op : operators) {
     if (casts) append_casts(module.forward, op, false);
     append(module.forward, forward_work(op, options.framework), OpRole::Forward, op.place);

@@ -41,7 +41,9 @@ struct Operator {
   double softmaxes = 0;  // of a softmax: equal ones, a head of a sample each; 0: it is none
   int keeper = 0;        // operators back to one that saves its input for it
   Bytes stash;           // saved from forward to backward: inputs
+  Bytes shared_stash;    // of a product: its input, which another operator saves for it
   Bytes inner_stash;     // saved, too, but made by the operator itself
+  Bytes output_read;     // by its own backward: what it made, which the next product saves for it
   Bytes gradients;       // of its input and output together, live while its backward runs
   Bytes waiting;         // gradients of others that are live meanwhile, see wait_beside
   bool reads_module_input = false;  // its input gradient is needed by the module before only
@@ -52,6 +54,9 @@ struct Operator {
   /// attention; nothing: it makes no tensor that Recompute::Alternate keeps.
   std::vector<Bytes> outputs = {};
 };
+
+/// Lets another operator save the input of `op` for it.
+void share_input(Operator& op);
 
 /// y = x W + b. Shapes: x (rows, inputs), W (inputs, outputs).
 struct Linear {

@@ -99,7 +99,7 @@ Operator fused_attention(const BlockForm& t, const BlockSizes& z) {
   op.outputs = {Bytes(z.attentions * z.element)};
   if (t.relative) add_distances(t, z, op);
   // Its backward reads its output, which the projection keeps, but not in this order of tokens.
-  if (turns_heads(z.sharding)) op.inner_stash += Bytes(z.attentions * z.element);
+  (turns_heads(z.sharding) ? op.inner_stash : op.output_read) += Bytes(z.attentions * z.element);
   return op;
 }
 
@@ -383,7 +383,7 @@ void append_cross_attention(const BlockForm& t, const StreamSizes& stream,
   };
   block.push_back(product({z.tokens, hidden, width, t.bias.qkv}, LinearRole::Column));
   Operator made = product({rows, hidden, keys, t.bias.qkv}, LinearRole::Column);
-  made.stash = Bytes(0);  // one block of the stage keeps it for all
+  share_input(made);  // one block of the stage keeps it for all
   made.input_gradient.bytes +=
       source_boundary(t, stream) * 2;  // the sum with those of later blocks
   ++made.input_gradient.launches;

@@ -79,7 +79,7 @@ std::vector<Operator> parallel_block(const BlockForm& b, const StreamSizes& z) {
     append_normed(b, z, append_feed_forward, block);
     block[mixer_end].reads_module_input = true;
   }
-  block[mixer_end].stash = Bytes(0);  // the first norm, or the first product, has kept the input
+  share_input(block[mixer_end]);  // the first norm, or the first product, has kept the input
   append_dropout(b, z, block);
   wait_beside(block, 0, mixer_end - 1, boundary(z));
   wait_beside(block, mixer_end, block.size() - 1, boundary(z));

@@ -210,7 +210,7 @@ void append_shared(const BlockForm& t, const StreamSizes& z, std::size_t router,
   const std::size_t first = block.size();
   append_mlp(t, static_cast<std::int64_t>(experts.shared) * experts.shared_ffn_hidden_size, z,
              block);
-  block[first].stash = Bytes(0);                   // the router has kept it
+  share_input(block[first]);                       // the router has kept it
   wait_beside(block, router, first, boundary(z));  // what the shared experts made of their input's
   if (z.sharding.expert_overlap == ExpertOverlap::SharedExperts && passes(z)) {
     stand(block, first, block.size() - 1, KernelPlace::BesideThere);

@@ -57,7 +57,7 @@ void append_latents(const BlockForm& t, const StreamSizes& z, std::vector<Operat
     block.back().linear = LinearName::Qkv;
   }
   Operator shared = down(t, z, t.latents.kv_rank + rotary);
-  shared.stash = Bytes(0);  // the first product has kept the tokens
+  share_input(shared);  // the first product has kept the tokens
   shared.input_gradient.bytes += Bytes(z.residual * z.element);  // added to the first one's
   block.push_back(shared);
   append_heads(t, z,

@@ -52,6 +52,7 @@ Framework read_framework(const JsonNode& node, Diagnostics& diagnostics) {
   if (const auto memory = section.get("library_memory")) {
     framework.library_memory = read_library_memory(*memory, diagnostics);
   }
+  framework.keeps_8_bits = section.choice("fp8_inputs") == 1;
   framework.softmax_traffic = section.number("softmax_traffic");
   framework.softmax_group = section.number("softmax_group");
   framework.gradient_passes = section.number("gradient_passes");
