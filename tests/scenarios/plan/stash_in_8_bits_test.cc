@@ -54,11 +54,11 @@ TEST_CASE("experts of all tokens have a copy of their own in 8 bits beside the r
 
 TEST_CASE("each way down to a latent vector has a copy of its own in 8 bits") {
   const double queries = 64, keys = 32, values = 4 * 48;
-  CHECK(
-      saved(
-          R"("attention": "fused", "positions": "rotary", "latent_attention": {"query_rank": 64, "kv_rank": 32,
+  CHECK(saved(
+            R"("attention": "fused", "positions": "rotary",
+                 "latent_attention": {"query_rank": 64, "kv_rank": 32,
                  "head_size": 64, "rotary_head_size": 16, "value_head_size": 48})") ==
-      kTokens * (kHidden - kHidden + queries + keys - values + kHidden + kInner));
+        kTokens * (kHidden - kHidden + queries + keys - values + kHidden + kInner));
 }
 
 TEST_CASE("a device of a tensor group keeps a byte less of its parts") {
