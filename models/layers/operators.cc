@@ -164,8 +164,8 @@ Work cast_of(double elements) {
 
 /// Lets each product of a layer keep its input as it reads it, in 8 bits, and what else reads that
 /// in 16 bits keep it, too. Source: _Linear and _LayerNormLinear of
-/// transformer_engine/pytorch/module (NVIDIA/TransformerEngine): of a quantised input only what the gradient of the weights reads
-/// stays, a byte an element.
+/// transformer_engine/pytorch/module (NVIDIA/TransformerEngine): of a quantised input only what the
+/// gradient of the weights reads stays, a byte an element.
 std::vector<Operator> keeping_bytes(std::vector<Operator> operators, double element) {
   for (Operator& op : operators) {
     if (op.linear) op.stash = (op.stash + op.shared_stash) / element;
