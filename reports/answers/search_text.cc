@@ -1,6 +1,7 @@
 // The result of a search, as a terminal shows it.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <utility>
 
 #include "base/text.h"
 #include "reports/answers/search_report.h"
@@ -72,6 +73,8 @@ std::vector<Headline> answer(const SearchResult& result, const FoundPlan& best) 
                          rate_words(best.estimate)});
   }
   headlines.push_back({"Memory", format(Bytes(best.estimate.peak_memory)), room(result)});
+  for (Headline& held : classes_headline(best.estimate.memory))
+    headlines.push_back(std::move(held));
   if (!result.request.limits.memory && result.memory_limit > Bytes(0)) {
     headlines.push_back({"Reserve", format_percent(1 - best.estimate.usable_share),
                          reserve_words(result.scenario, result.request.limits.reserve)});

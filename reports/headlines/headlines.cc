@@ -24,6 +24,16 @@ namespace {
 
 constexpr double kTera = 1e12;
 
+using HeldBytes = std::array<Bytes, kMemoryClasses>;
+
+/// Returns the classes of memory by what they hold, the largest first.
+std::array<int, kMemoryClasses> classes_by_size(const HeldBytes& memory) {
+  std::array<int, kMemoryClasses> order{};
+  for (int i = 0; i < kMemoryClasses; ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return memory[a] > memory[b]; });
+  return order;
+}
+
 std::string plural(std::int64_t count, const std::string& noun, const char* ending = "s") {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : ending);
 }
@@ -133,6 +143,24 @@ Headline limiting_headline(const ScenarioResult& result) {
 
 }  // namespace
 
+std::vector<Headline> classes_headline(const std::array<Bytes, kMemoryClasses>& memory) {
+  Bytes all;
+  for (const Bytes bytes : memory) all += bytes;
+  Headline headline{"At that peak", "", ""};
+  for (const int held : classes_by_size(memory)) {
+    const Bytes bytes = memory[held];
+    if (bytes <= all * 1e-3) break;
+    const std::string words = short_name(static_cast<MemoryClass>(held)) + (" " + format(bytes));
+    if (headline.value.empty()) {
+      headline.value = words;
+    } else {
+      headline.note += (headline.note.empty() ? "" : ", ") + words;
+    }
+  }
+  if (headline.value.empty()) return {};
+  return {headline};
+}
+
 std::vector<Headline> all_headlines(const ScenarioResult& result) {
   const Metrics& metrics = result.measurement.metrics;
   std::vector<Headline> headlines = {
@@ -144,6 +172,8 @@ std::vector<Headline> all_headlines(const ScenarioResult& result) {
       idle_headline(metrics),
       exposed_headline(metrics),
       memory_headline(result)};
+  for (Headline& headline : classes_headline(fullest_device(metrics).memory))
+    headlines.push_back(std::move(headline));
   for (Headline& headline : host_headline(metrics)) headlines.push_back(std::move(headline));
   headlines.push_back(limiting_headline(result));
   for (Headline& headline : explanation_headlines(result)) headlines.push_back(std::move(headline));
@@ -257,10 +287,7 @@ Cell percent_bar(double fraction) { return {fixed(100 * fraction, 1), fraction};
 /// Returns the two classes that hold most at the peak: "stash 61%, weights 20%".
 std::string largest_classes(const DeviceMetrics& device) {
   if (device.peak_memory <= Bytes(0)) return kUnknown;
-  std::array<int, kMemoryClasses> order{};
-  for (int i = 0; i < kMemoryClasses; ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int a, int b) { return device.memory[a] > device.memory[b]; });
+  const std::array<int, kMemoryClasses> order = classes_by_size(device.memory);
   std::string text;
   for (int i = 0; i < 2; ++i) {
     const double share = device.memory[order[i]] / device.peak_memory;

@@ -4,6 +4,7 @@
 // The terminal table and the HTML page print the same headlines; only their looks differ.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,10 @@ struct Headline {
   bool alarm = false;
 };
 std::vector<Headline> all_headlines(const ScenarioResult& result);
+
+/// Returns "stash 12.5 GiB" with "weights 5.4 GiB, ..." for what a device holds at its peak,
+/// without classes of less than a thousandth; nothing if it holds nothing.
+std::vector<Headline> classes_headline(const std::array<Bytes, kMemoryClasses>& memory);
 
 /// Returns what was simulated, in one line: model, machine, stages, strategy, schedule. Devices
 /// have the numbers that they have in the machine, here as in all that follows.

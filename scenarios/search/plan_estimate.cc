@@ -109,6 +109,7 @@ PlanEstimate estimate_of(const Plan& plan, const StepEstimate& step) {
   }
   if (!metrics.devices.empty()) {
     estimate.time = metrics.devices[static_cast<std::size_t>(metrics.limiting_device)].time;
+    estimate.memory = fullest_device(metrics).memory;
   }
   price(plan, estimate);
   return estimate;

@@ -31,6 +31,7 @@ struct PlanEstimate {
   std::array<double, kTimeUses> time{};  // shares of a step of the busiest device
   // Bytes of the device that takes the largest part of its own, and what that has; 0: unknown.
   double fullest_memory = 0, memory_capacity = 0;
+  std::array<Bytes, kMemoryClasses> memory{};  // of that device, at its peak
   double memory_share = 0;  // the part of its own that it takes at least, as `values` are least
   double usable_share = 1;  // that it may take, see reserve.h; PlanSurvey knows it
   double samples = 0, tokens = 0;   // of a step; 0: unknown

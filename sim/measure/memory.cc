@@ -24,8 +24,6 @@ MemoryPeak held(MemoryPeak peak, double held) {
   return peak;
 }
 
-constexpr auto kLater = [](const auto& a, const auto& b) { return a.time > b.time; };
-
 }  // namespace
 
 MemoryTracker::MemoryTracker(const Program& program)
@@ -63,8 +61,9 @@ MemoryTracker::MemoryTracker(const Program& program)
 
 void MemoryTracker::add(const MemoryChange& change) {
   RankState& rank = ranks_[change.rank];
-  rank.pending.push_back({change.time.value(), change.bytes, change.memory_class});
-  std::push_heap(rank.pending.begin(), rank.pending.end(), kLater);
+  const double time = change.time.value();
+  rank.sorted = rank.sorted && (rank.pending.empty() || rank.pending.back().time <= time);
+  rank.pending.push_back({time, change.bytes, change.memory_class});
   if (rank.pending.size() < rank.patience) return;
   settle(rank, settled_before(rank));
   rank.patience = std::max(kLeastPatience, 2 * rank.pending.size());
@@ -93,21 +92,23 @@ std::vector<MemoryPeak> MemoryTracker::finish() {
 
 void MemoryTracker::settle(RankState& rank, double before) {
   auto& pending = rank.pending;
-  while (!pending.empty() && pending.front().time < before) {
-    const double instant = pending.front().time;
-    while (!pending.empty() && pending.front().time == instant) {
-      const Change& change = pending.front();
-      if (change.memory_class == MemoryClass::HostStash) {
-        rank.host_stash += change.bytes;
+  const auto earlier = [](const Change& a, const Change& b) { return a.time < b.time; };
+  if (!rank.sorted) std::stable_sort(pending.begin(), pending.end(), earlier);
+  rank.sorted = true;
+  auto change = pending.begin();
+  while (change != pending.end() && change->time < before) {
+    const double instant = change->time;
+    for (; change != pending.end() && change->time == instant; ++change) {
+      if (change->memory_class == MemoryClass::HostStash) {
+        rank.host_stash += change->bytes;
       } else {
-        rank.bytes[static_cast<int>(change.memory_class)] += change.bytes;
-        rank.allocated += in_blocks(change.bytes);
+        rank.bytes[static_cast<int>(change->memory_class)] += change->bytes;
+        rank.allocated += in_blocks(change->bytes);
       }
-      std::pop_heap(pending.begin(), pending.end(), kLater);
-      pending.pop_back();
     }
     note_peak(rank, instant);
   }
+  pending.erase(pending.begin(), change);
 }
 
 void MemoryTracker::note_peak(RankState& rank, double time) {

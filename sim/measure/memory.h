@@ -48,7 +48,8 @@ class MemoryTracker {
     MemoryClass memory_class;
   };
   struct RankState {
-    std::vector<Change> pending;            // a heap, the earliest first
+    std::vector<Change> pending;            // the earliest first, if sorted
+    bool sorted = true;
     std::vector<int> senders;               // ranks that send to this one
     std::vector<int> communicators;         // of collectives that give memory back
     std::size_t patience = kLeastPatience;  // changes to collect before looking what is settled
