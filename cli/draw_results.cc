@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/console/convert_svg.h"
 #include "cli/console/outputs.h"
+#include "cli/console/progress.h"
 #include "cli/console/terminal.h"
 #include "cli/parser/commands.h"
 #include "reports/charts/paper_figures.h"
@@ -86,9 +87,12 @@ std::vector<JsonValue> read_documents(const ReportOptions& options) {
     if (is_scenario(document)) {
       simulates = true;
       apply_overrides(document, options.overrides);
+      const std::vector<Question> questions = load_questions(document);
       std::vector<ScenarioResult> results;
-      for (const Question& scenario : load_questions(document)) {
-        results.push_back(run_scenario(scenario, false));
+      Progress line("scenarios", questions.size(), 0, !options.quiet && questions.size() > 1);
+      for (const Question& question : questions) {
+        results.push_back(run_scenario(question, false));
+        line.advance("");
       }
       document = parse_json(result_json(results), path);
     }

@@ -14,6 +14,7 @@
 // steps as it takes to find the steady state, and adds what days of such steps come to.
 #include "cli/console/inputs.h"
 #include "cli/console/outputs.h"
+#include "cli/console/progress.h"
 #include "cli/console/terminal.h"
 #include "cli/parser/commands.h"
 #include "reports/page/page_sections.h"
@@ -46,9 +47,13 @@ void run(const CommandOptions& options, bool always_array) {
   check_single(options, questions.size());
   std::vector<ScenarioResult> results;
   results.reserve(questions.size());
-  for (const Question& question : questions) {
-    const bool drawn = draws_timelines(options) && questions.size() <= kMostDrawn;
-    results.push_back(run_scenario(question, drawn, options.ranges));
+  {
+    Progress line("scenarios", questions.size(), 0, !options.quiet && questions.size() > 1);
+    for (const Question& question : questions) {
+      const bool drawn = draws_timelines(options) && questions.size() <= kMostDrawn;
+      results.push_back(run_scenario(question, drawn, options.ranges));
+      line.advance("");
+    }
   }
   if (draws_timelines(options) && questions.size() > kMostDrawn) keep_drawn(questions, results);
   if (!options.quiet && options.json != "-") print(terminal_table(results, terminal_style()));

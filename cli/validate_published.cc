@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/console/outputs.h"
+#include "cli/console/progress.h"
 #include "cli/console/terminal.h"
 #include "cli/parser/commands.h"
 #include "reports/terminal/layout.h"
@@ -82,7 +83,7 @@ void write_all(const PublishedOptions& options, const Accuracy& accuracy) {
   if (!options.html.empty()) outputs.push_back({"--html", options.html, accuracy_html(accuracy)});
   if (!options.errors.empty()) {
     const Accuracy as_borrower =
-        judge(accuracy.files, jobs_of(options.jobs), Efficiencies::Borrowed);
+        judge(accuracy.files, {jobs_of(options.jobs)}, Efficiencies::Borrowed);
     PublishedErrors errors{.tables = error_tables(accuracy),
                            .borrowed = borrowed_tables(accuracy, as_borrower)};
     errors.widening = widening_of(errors.tables);
@@ -134,6 +135,13 @@ std::vector<FittedParameter> chosen(const FitOptions& options,
   return parameters;
 }
 
+Accuracy judged(std::vector<MeasurementFile> files, const PublishedOptions& options) {
+  Progress line("rows", 0, 0, !options.quiet);
+  return judge(std::move(files),
+               {.processes = jobs_of(options.jobs),
+                .told = [&](std::size_t done, std::size_t of) { line.reach(done, of); }});
+}
+
 }  // namespace
 
 bool validate_published(const PublishedOptions& options) {
@@ -145,7 +153,7 @@ bool validate_published(const PublishedOptions& options) {
   }
   std::vector<MeasurementFile> files = read_all(paths_of(options));
   const auto begin = std::chrono::steady_clock::now();
-  const Accuracy accuracy = judge(std::move(files), jobs_of(options.jobs));
+  const Accuracy accuracy = judged(std::move(files), options);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   if (!options.quiet && options.json != "-") {
     print(accuracy_table(accuracy, terminal_style(), options.all_rows));

@@ -81,7 +81,7 @@ TEST_CASE("a number of several devices is varied from what each of them has") {
     const std::vector<SpeedRow> rows = speed_rows(files, found, 1);
     REQUIRE(rows.size() == 2);
     const std::optional<double> plain = predicted_value(
-        Measurand::StepTime, *rows[0].row, predict_rows({rows[0].row}, 1)[0].values, nullptr);
+        Measurand::StepTime, *rows[0].row, predict_rows({rows[0].row}, {1})[0].values, nullptr);
     const ParameterFit fit = refit(found.front(), rows, 2, 1);
     INFO("at once its number, a row is predicted as it stands");
     CHECK(fit.error_now == doctest::Approx(std::abs(*plain - 1)).epsilon(1e-9));

@@ -41,7 +41,7 @@ MeasurementFile pipelines() {
 TEST_CASE("a table made by a closed form is predicted without an error, by any number of workers") {
   for (const int jobs : {1, 3}) {
     CAPTURE(jobs);
-    const Accuracy accuracy = judge({pipelines()}, jobs);
+    const Accuracy accuracy = judge({pipelines()}, RowJobs{jobs});
     REQUIRE(accuracy.values.size() == 20);
     for (const JudgedValue& value : accuracy.values) {
       const std::string& id = accuracy.files[0].tables[0].rows[value.row].id;
@@ -70,7 +70,7 @@ TEST_CASE("times of passes: of the stage in the middle, and means over stages") 
             "training": {"strategy": "global", "schedule": "zb-h1", "micro_batches": 4}},
           "rows": [["three and one", 7e-3, 5e-3, 5e-3, 8.5e-3]]}]})";
   const Accuracy accuracy =
-      judge({read_measurements(parse_json(text, "passes.json"), "passes")}, 1);
+      judge({read_measurements(parse_json(text, "passes.json"), "passes")}, RowJobs{1});
   REQUIRE(accuracy.values.size() == 4);
   for (const JudgedValue& value : accuracy.values) {
     CAPTURE(value.problem);
@@ -90,7 +90,8 @@ TEST_CASE("between steps the last rank holds what its libraries and its allocato
             "training": {"strategy": "global", "schedule": "1f1b", "micro_batches": 4,
               "framework": {"reserve": 0.25, "library_memory": "100 MB"}}},
           "rows": [["no weights", 125e6]]}]})";
-  const Accuracy accuracy = judge({read_measurements(parse_json(text, "held.json"), "held")}, 1);
+  const Accuracy accuracy =
+      judge({read_measurements(parse_json(text, "held.json"), "held")}, RowJobs{1});
   REQUIRE(accuracy.values.size() == 1);
   CHECK(std::abs(accuracy.values[0].error()) < 1e-9);
 }
@@ -99,7 +100,7 @@ TEST_CASE("a row that is refused says why, and others are predicted all the same
   MeasurementFile file = pipelines();
   JsonValue ranks{.kind = JsonValue::Kind::Number, .number = 9};
   set_json(file.tables[0].rows[2].document, "parallel.pipeline", ranks, "test");
-  const Accuracy accuracy = judge({file}, 2);
+  const Accuracy accuracy = judge({file}, RowJobs{2});
   CHECK(accuracy.values[2].problem.find("/parallel/pipeline") != std::string::npos);
   CHECK(accuracy.lines[0].summary.refused == 1);
   CHECK(accuracy.lines[0].summary.errors.count == 19);

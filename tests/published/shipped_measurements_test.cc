@@ -58,7 +58,7 @@ TEST_CASE("ranges rest on the errors that published rows have today") {
   }
   const std::vector<ErrorTable>& shipped = published_errors().tables;
   std::size_t compared = 0;
-  for (const ErrorTable& table : error_tables(judge(files, 2))) {
+  for (const ErrorTable& table : error_tables(judge(files, RowJobs{2}))) {
     CAPTURE(table.source);
     const auto told = std::find_if(shipped.begin(), shipped.end(), [&](const ErrorTable& one) {
       return one.source == table.source && one.generation == table.generation &&

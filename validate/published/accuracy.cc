@@ -288,7 +288,7 @@ Accuracy judge(std::vector<MeasurementFile> files,
   return accuracy;
 }
 
-Accuracy judge(std::vector<MeasurementFile> files, int jobs, Efficiencies efficiencies) {
+Accuracy judge(std::vector<MeasurementFile> files, const RowJobs& jobs, Efficiencies efficiencies) {
   std::vector<const MeasuredRow*> rows;
   for (const MeasurementFile& file : files) {
     for (const MeasuredTable& table : file.tables) {

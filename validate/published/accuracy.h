@@ -82,7 +82,7 @@ std::optional<double> predicted_value(Measurand what, const MeasuredRow& row,
                                       const RowValues& values, const RowValues* base);
 
 /// Predicts every row of `files` by `jobs` processes, and judges them.
-Accuracy judge(std::vector<MeasurementFile> files, int jobs,
+Accuracy judge(std::vector<MeasurementFile> files, const RowJobs& jobs,
                Efficiencies efficiencies = Efficiencies::Own);
 /// Judges predictions that are there.
 Accuracy judge(std::vector<MeasurementFile> files,

@@ -369,7 +369,7 @@ std::vector<SpeedRow> speed_rows(const std::vector<MeasurementFile>& files,
   }
   std::vector<const MeasuredRow*> pointers;
   for (const SpeedRow& one : rows) pointers.push_back(one.row);
-  const std::vector<RowPrediction> predictions = predict_rows(pointers, jobs);
+  const std::vector<RowPrediction> predictions = predict_rows(pointers, {jobs});
   std::vector<SpeedRow> predicted;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (!predictions[i].problem.empty()) continue;
@@ -404,7 +404,7 @@ ParameterFit refit(const FittedParameter& parameter, const std::vector<SpeedRow>
   }
   std::vector<const MeasuredRow*> pointers;
   for (const MeasuredRow& row : asked) pointers.push_back(&row);
-  const std::vector<VariedRow> rows = varied_rows(priced, predict_rows(pointers, jobs));
+  const std::vector<VariedRow> rows = varied_rows(priced, predict_rows(pointers, {jobs}));
   if (rows.empty()) return {.parameter = parameter, .problem = "no row that it prices alone"};
   ParameterFit fit = fit_rows(rows);
   fit.parameter = parameter;

@@ -247,19 +247,23 @@ std::string borrow_from_others(Device& device) {
   return device.borrowed ? device.borrowed->from : "";
 }
 
-std::vector<RowPrediction> predict_rows(const std::vector<const MeasuredRow*>& rows, int jobs,
-                                        Efficiencies efficiencies) {
+std::vector<RowPrediction> predict_rows(const std::vector<const MeasuredRow*>& rows,
+                                        const RowJobs& jobs, Efficiencies efficiencies) {
   std::vector<RowPrediction> predictions(rows.size());
-  std::size_t next = 0;
+  std::size_t next = 0, done = 0;
   run_jobs(
       {.next = [&]() -> std::optional<std::size_t> {
          return next < rows.size() ? std::optional(next++) : std::nullopt;
        },
        .work =
            [&](std::size_t row) { return bytes_of(timed_prediction(*rows[row], efficiencies)); },
-       .done = [&](const JobResult& result) { predictions[result.job] = prediction_of(result); },
+       .done =
+           [&](const JobResult& result) {
+             predictions[result.job] = prediction_of(result);
+             if (jobs.told) jobs.told(++done, rows.size());
+           },
        .stop = {}},
-      jobs);
+      jobs.processes);
   return predictions;
 }
 

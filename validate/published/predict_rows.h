@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -44,9 +45,15 @@ struct RowPrediction {
 /// if the catalogue knew no device of its architecture.
 enum class Efficiencies { Own, Borrowed };
 
-/// Predicts `rows` by `jobs` processes. The order of results is that of rows.
-/// REQUIRES: jobs >= 1.
-std::vector<RowPrediction> predict_rows(const std::vector<const MeasuredRow*>& rows, int jobs,
+/// Who predicts rows: so many processes, at least one; `told` how many are done.
+struct RowJobs {
+  int processes = 1;
+  std::function<void(std::size_t done, std::size_t of)> told = {};
+};
+
+/// Predicts `rows`. The order of results is that of rows.
+std::vector<RowPrediction> predict_rows(const std::vector<const MeasuredRow*>& rows,
+                                        const RowJobs& jobs,
                                         Efficiencies efficiencies = Efficiencies::Own);
 
 /// Predicts one row, in this process: the fastest of its candidates that fit, or of all if none
