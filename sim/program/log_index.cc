@@ -58,8 +58,11 @@ void LogPlaces::sort() { std::stable_sort(places_.begin(), places_.end()); }
 
 std::int32_t LogPlaces::take(std::int32_t what, std::int32_t micro_batch) {
   auto place = std::lower_bound(places_.begin(), places_.end(), Place{what, micro_batch, 0});
-  while (place != places_.end() && place->taken) ++place;
-  if (place == places_.end() || place->what != what || place->micro_batch != micro_batch) return -1;
+  const auto is_one = [&] {
+    return place != places_.end() && place->what == what && place->micro_batch == micro_batch;
+  };
+  while (is_one() && place->taken) ++place;
+  if (!is_one()) return -1;
   place->taken = true;
   return place->index;
 }
