@@ -61,6 +61,13 @@ constexpr ConfigType kTypes[] = {
          "num_attention_heads": 12, "intermediate_size": 3072, "hidden_dropout_prob": 0.1,
          "attention_probs_dropout_prob": 0.1, "max_position_embeddings": 512, "type_vocab_size":
          2, "tie_word_embeddings": true})"},
+    {"cohere",
+     R"({"norm_bias": false, "gated_mlp": true, "bias": false, "positions": "rotary",
+         "parallel_residual": true, "shared_norm": true})",
+     R"({"vocab_size": 256000, "hidden_size": 8192, "intermediate_size": 22528,
+         "num_hidden_layers": 40, "num_attention_heads": 64, "num_key_value_heads": null,
+         "max_position_embeddings": 8192, "attention_bias": false, "attention_dropout": 0,
+         "tie_word_embeddings": true, "use_qk_norm": false})"},
     {"deepseek_v2", kLlamaTraits,
      R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008,
          "num_hidden_layers": 32, "num_attention_heads": 32, "max_position_embeddings": 2048,

@@ -281,12 +281,26 @@ std::string device_for_machine(const JsonNode& machine) {
   return machines_meant(name);
 }
 
+/// Returns the machines that an unknown name is like; empty: a path, or a slip of a letter or two.
+std::string machines_for_name(const JsonNode& machine) {
+  const std::string& name = machine.value->text;
+  const bool path = name.find('/') != name.npos || name.ends_with(".json");
+  if (machine.value->kind != JsonValue::Kind::String || path) return "";
+  const std::vector<std::string> names = catalogue_names();
+  if (is_entry(kMachineFolder, name) || nearest(name, names)) return "";
+  return machines_like(name);
+}
+
 void read_named(const JsonNode& machine, const OwnParts& parts, Cluster& cluster,
                 Diagnostics& diagnostics) {
   if (const std::string meant = device_for_machine(machine); !meant.empty()) {
     report(
         diagnostics, machine,
         "unknown name " + described(*machine.value) + ", which is a device, no machine; " + meant);
+    return;
+  }
+  if (const std::string like = machines_for_name(machine); !like.empty()) {
+    report(diagnostics, machine, "unknown name " + described(*machine.value) + "; " + like);
     return;
   }
   const auto entry = find_entry(machine, kMachineFolder, diagnostics);
