@@ -365,6 +365,20 @@ class Translation {
   std::vector<std::string> notes_;
 };
 
+/// Reports a class that is known not to be modelled, in one sentence. Returns true if it is such.
+bool refuse_unmodelled(const JsonNode& config, Diagnostics& diagnostics) {
+  const JsonValue* name = config.value->find("model_type");
+  if (name == nullptr) return false;
+  const auto types = unmodelled_types();
+  const auto found = std::ranges::find(types, name->text, &UnmodelledType::name);
+  if (found == types.end()) return false;
+  report(diagnostics, config.child("model_type"),
+         "models of " + in_quotes(name->text) + " have " + std::string(found->lacks) +
+             ", which no key says; expected another model of its size, or the nearest in keys of "
+             "\"kind\": \"transformer\"");
+  return true;
+}
+
 const ConfigType* type_of(const JsonValue& config) {
   const JsonValue* name = config.find("model_type");
   if (name == nullptr) return nullptr;
@@ -418,6 +432,7 @@ std::optional<JsonValue> model_of_config(const JsonNode& config, Diagnostics& di
     if (diagnostics.messages().size() > before) return std::nullopt;
     return model;
   }
+  if (refuse_unmodelled(config, diagnostics)) return std::nullopt;
   const std::size_t before = diagnostics.messages().size();
   Translation translation(config, type, diagnostics);
   JsonValue model = translation.model();

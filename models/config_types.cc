@@ -341,7 +341,22 @@ constexpr ConfigType kTypes[] = {
          "image_size": 224, "patch_size": 16, "num_channels": 3, "qkv_bias": true})"},
 };
 
+constexpr UnmodelledType kUnmodelledTypes[] = {
+    {"deepseek_v32", "attention to the tokens that an indexer chooses (index_topk)"},
+    {"gemma3n_text",
+     "four streams that a layer predicts and corrects (AltUp: altup_num_inputs), a table of "
+     "embeddings for each layer (hidden_size_per_layer_input), low-rank residuals (LAuReL: "
+     "laurel_rank), keys that the last layers take from earlier ones (num_kv_shared_layers) and "
+     "MLPs that keep a twentieth of their outputs (activation_sparsity_pattern)"},
+    {"kimi_linear", "Kimi Delta Attention (linear_attn_config)"},
+    {"minimax", "lightning attention (layer_types)"},
+    {"minimax_text_01", "lightning attention (attn_type_list)"},
+    {"rwkv", "time mixing in the place of attention"},
+    {"whisper", "an encoder of sound"}};
+
 }  // namespace
+
+std::span<const UnmodelledType> unmodelled_types() { return kUnmodelledTypes; }
 
 std::span<const ConfigType> config_types() { return kTypes; }
 

@@ -157,6 +157,26 @@ TEST_CASE("a class that is not known may have biases at queries alone") {
       "sequence_length": 4096})")) == 36'151'104'512);
 }
 
+TEST_CASE("a class that has parts without keys is refused by them, in one sentence") {
+  // Fields of google/gemma-3n-E4B, as huggingface/transformers @ 01854809 has them
+  // (src/transformers/models/gemma3n/configuration_gemma3n.py).
+  const JsonValue value = parse_json(R"({"model_type": "gemma3n", "text_config": {
+      "model_type": "gemma3n_text", "hidden_size": 2048, "hidden_size_per_layer_input": 256,
+      "vocab_size_per_layer_input": 262144, "altup_num_inputs": 4, "laurel_rank": 64,
+      "num_kv_shared_layers": 15, "num_hidden_layers": 35, "intermediate_size": 16384}})",
+                                     "config.json");
+  Diagnostics diagnostics;
+  build_model({&value, "/model"}, {}, diagnostics);
+  REQUIRE(diagnostics.messages().size() == 1);
+  const std::string& told = diagnostics.messages()[0];
+  CHECK(told.find("/model/text_config/model_type: models of \"gemma3n_text\" have") !=
+        std::string::npos);
+  for (const char* part : {"altup_num_inputs", "hidden_size_per_layer_input", "laurel_rank",
+                           "num_kv_shared_layers", "activation_sparsity_pattern"}) {
+    CHECK_MESSAGE(told.find(part) != std::string::npos, part);
+  }
+}
+
 TEST_CASE("a configuration that names no length asks for one, whatever it is") {
   const JsonValue value = parse_json(R"({"model_type": "zamba", "rms_norm_eps": 1e-6,
       "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4,
