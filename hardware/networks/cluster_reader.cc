@@ -262,7 +262,7 @@ void put_kinds(const std::vector<NodeKind>& kinds, const JsonNode& node, Cluster
       part.first_device = device;
       part.joins = device > 0;
       part.device = kind.device;
-      // What is written of the machine's power holds for all of its devices.
+      // The power that a scenario writes for a machine holds for all of its devices.
       if (box.device.power != kinds.front().device.power) part.device.power = box.device.power;
       device += kind.count;
     }
