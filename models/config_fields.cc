@@ -89,6 +89,7 @@ constexpr std::string_view kShaping[] = {
     "type_vocab_size",
     "bias",
     "attention_bias",
+    "attention_out_bias",
     "qkv_bias",
     "mlp_bias",
     "use_qk_norm",

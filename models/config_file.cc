@@ -33,6 +33,7 @@ constexpr Copy kCopies[] = {{"num_hidden_layers", "layers"},
                             {"bias", "bias"},
                             {"attention_bias", "qkv_bias"},
                             {"attention_bias", "projection_bias"},
+                            {"attention_out_bias", "projection_bias"},
                             {"qkv_bias", "qkv_bias"},
                             {"mlp_bias", "mlp_bias"},
                             {"use_qk_norm", "qk_norm"},
@@ -105,6 +106,9 @@ class Translation {
   JsonValue model() {
     add_heads();
     copy(kCopies, model_);
+    // Cohere's norms have scales of every head's own.
+    const bool own_scales = model_.find("norm_bias") != nullptr && fields_.is_true("use_qk_norm");
+    if (own_scales) put("qk_norm", json_text("whole"));
     copy_object(kPatchCopies, "patches");
     add_latents();
     add_experts();
@@ -341,7 +345,10 @@ class Translation {
     const JsonValue* own = fields_.config().value->find("sequence_length");
     if (own != nullptr) put("sequence_length", *own);
     const JsonValue* positions = fields_.find("max_position_embeddings");
-    if (positions == nullptr) return;
+    if (positions == nullptr) {
+      if (own == nullptr && !fields_.find("patch_size")) put("sequence_length", JsonValue());
+      return;
+    }
     if (counted) put("max_positions", *positions);
     if (own != nullptr) return;
     const auto most = fields_.amount("max_position_embeddings");
@@ -357,6 +364,20 @@ class Translation {
   std::vector<std::string> traits_;
   std::vector<std::string> notes_;
 };
+
+/// Reports a class that is known not to be modelled, in one sentence. Returns true if it is such.
+bool refuse_unmodelled(const JsonNode& config, Diagnostics& diagnostics) {
+  const JsonValue* name = config.value->find("model_type");
+  if (name == nullptr) return false;
+  const auto types = unmodelled_types();
+  const auto found = std::ranges::find(types, name->text, &UnmodelledType::name);
+  if (found == types.end()) return false;
+  report(diagnostics, config.child("model_type"),
+         "models of " + in_quotes(name->text) + " have " + std::string(found->lacks) +
+             ", which no key says; expected another model of its size, or the nearest in keys of "
+             "\"kind\": \"transformer\"");
+  return true;
+}
 
 const ConfigType* type_of(const JsonValue& config) {
   const JsonValue* name = config.find("model_type");
@@ -411,6 +432,7 @@ std::optional<JsonValue> model_of_config(const JsonNode& config, Diagnostics& di
     if (diagnostics.messages().size() > before) return std::nullopt;
     return model;
   }
+  if (refuse_unmodelled(config, diagnostics)) return std::nullopt;
   const std::size_t before = diagnostics.messages().size();
   Translation translation(config, type, diagnostics);
   JsonValue model = translation.model();

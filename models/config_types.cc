@@ -61,6 +61,13 @@ constexpr ConfigType kTypes[] = {
          "num_attention_heads": 12, "intermediate_size": 3072, "hidden_dropout_prob": 0.1,
          "attention_probs_dropout_prob": 0.1, "max_position_embeddings": 512, "type_vocab_size":
          2, "tie_word_embeddings": true})"},
+    {"cohere",
+     R"({"norm_bias": false, "gated_mlp": true, "bias": false, "positions": "rotary",
+         "parallel_residual": true, "shared_norm": true})",
+     R"({"vocab_size": 256000, "hidden_size": 8192, "intermediate_size": 22528,
+         "num_hidden_layers": 40, "num_attention_heads": 64, "num_key_value_heads": null,
+         "max_position_embeddings": 8192, "attention_bias": false, "attention_dropout": 0,
+         "tie_word_embeddings": true, "use_qk_norm": false})"},
     {"deepseek_v2", kLlamaTraits,
      R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008,
          "num_hidden_layers": 32, "num_attention_heads": 32, "max_position_embeddings": 2048,
@@ -334,7 +341,22 @@ constexpr ConfigType kTypes[] = {
          "image_size": 224, "patch_size": 16, "num_channels": 3, "qkv_bias": true})"},
 };
 
+constexpr UnmodelledType kUnmodelledTypes[] = {
+    {"deepseek_v32", "attention to the tokens that an indexer chooses (index_topk)"},
+    {"gemma3n_text",
+     "four streams that a layer predicts and corrects (AltUp: altup_num_inputs), a table of "
+     "embeddings for each layer (hidden_size_per_layer_input), low-rank residuals (LAuReL: "
+     "laurel_rank), keys that the last layers take from earlier ones (num_kv_shared_layers) and "
+     "MLPs that keep a twentieth of their outputs (activation_sparsity_pattern)"},
+    {"kimi_linear", "Kimi Delta Attention (linear_attn_config)"},
+    {"minimax", "lightning attention (layer_types)"},
+    {"minimax_text_01", "lightning attention (attn_type_list)"},
+    {"rwkv", "time mixing in the place of attention"},
+    {"whisper", "an encoder of sound"}};
+
 }  // namespace
+
+std::span<const UnmodelledType> unmodelled_types() { return kUnmodelledTypes; }
 
 std::span<const ConfigType> config_types() { return kTypes; }
 

@@ -8,9 +8,10 @@
 // no field changes.
 // Source: the configuration and modelling sources of transformers (github.com/huggingface/
 // transformers, src/transformers/models), read in November 2026: bert, deepseek, gpt2, gpt_neox,
-// llama, mistral, mixtral, qwen2, qwen3, their mixtures and vit; jamba and falcon at commits
-// 008f5c8c and 05585536. The others are recalled; the published counts of tests/models/configs hold
-// them. moe_layer_freq is of the code that DeepSeek published with its weights.
+// llama, mistral, mixtral, qwen2, qwen3, their mixtures and vit; jamba, falcon and cohere
+// at commits 008f5c8c, 05585536 and 008e5743. The others are recalled; the published counts of
+// tests/models/configs hold them. moe_layer_freq is of the code that DeepSeek published with its
+// weights.
 #pragma once
 
 #include <span>
@@ -23,6 +24,13 @@ struct ConfigType {
   std::string_view traits;
   std::string_view fields;
 };
+
+/// A class whose models cannot be written here, and what is missing for it.
+struct UnmodelledType {
+  std::string_view name, lacks;
+};
+/// Returns them, sorted by name.
+std::span<const UnmodelledType> unmodelled_types();
 
 /// Returns all classes that are known, sorted by name.
 std::span<const ConfigType> config_types();

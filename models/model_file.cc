@@ -141,10 +141,11 @@ std::optional<ModelObject> find_model(const JsonNode& model, Diagnostics& diagno
   if (!found) return std::nullopt;
   const JsonValue* length = found->node.value->find("sequence_length");
   if (length != nullptr && length->kind == JsonValue::Kind::Null) {
-    report(diagnostics, {length, found->node.path},
-           "max_position_embeddings is what the model may be asked for, not the length of samples; "
-           "expected it said: --sequence-length 4096, or {\"base\": ..., \"sequence_length\": "
-           "4096}");
+    report(
+        diagnostics, {length, found->node.path},
+        "a config.json has no length of samples: max_position_embeddings is what the model may be "
+        "asked for; expected it said: --sequence-length 4096, or {\"base\": ..., "
+        "\"sequence_length\": 4096}");
     return std::nullopt;
   }
   return found;

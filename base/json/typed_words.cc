@@ -8,6 +8,7 @@
 namespace interlock {
 namespace {
 
+/// `section`: where the key is; empty: meant only where it is known.
 struct TypedKey {
   std::string_view typed, section, key;
 };
@@ -36,6 +37,8 @@ constexpr TypedKey kKeys[] = {
     {"dtype", "training", "precision"},
     {"gpus", "cluster", "devices"},
     {"num_gpus", "cluster", "devices"},
+    {"machine", "", "cluster"},
+    {"cluster", "", "machine"},
 };
 
 struct TypedName {
@@ -76,6 +79,7 @@ std::optional<std::string> key_meant(std::string_view typed,
   for (const TypedKey& one : kKeys) {
     if (one.typed != word) continue;
     if (has(known, one.key)) return std::string(one.key);
+    if (one.section.empty()) continue;
     return std::string(one.section) + "." + std::string(one.key);
   }
   return std::nullopt;

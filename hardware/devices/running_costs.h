@@ -15,6 +15,7 @@ namespace interlock {
 /// Power of one device while it executes anything, and while it waits.
 struct DevicePower {
   Watts busy, idle;
+  bool operator==(const DevicePower&) const = default;
 };
 
 /// Power of everything around the devices. Sums leave out what is unknown, and say so.

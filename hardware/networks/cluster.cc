@@ -21,11 +21,28 @@ struct Begin {
   LinkId node = 0, place = 0, card = 0, pcie = 0;
 };
 
-/// Returns the beginnings of machine `machine`; of all machines together behind the last.
+/// Returns the devices of a machine, and of those that join it.
+int devices_together(const Cluster& cluster, std::size_t machine) {
+  std::size_t next = machine + 1;
+  while (next < cluster.machines.size() && cluster.machines[next].joins) ++next;
+  const bool last = next == cluster.machines.size();
+  return (last ? cluster.devices : cluster.machines[next].first_device) -
+         cluster.machines[machine].first_device;
+}
+
+/// Returns the machine that begins the nodes of machine `machine`: itself, if it joins none.
+std::size_t joined_by(const Cluster& cluster, std::size_t machine) {
+  while (cluster.machines[machine].joins) --machine;
+  return machine;
+}
+
+/// Returns the beginnings of machine `machine`, which joins none; of all machines together behind
+/// the last.
 Begin begin_of(const Cluster& cluster, std::size_t machine) {
   Begin begin;
   for (std::size_t i = 0; i < machine; ++i) {
     const Machine& before = cluster.machines[i];
+    if (before.joins) continue;
     const LinkId nodes = nodes_of(cluster, i);
     begin.node += nodes;
     begin.place += nodes * before.devices_per_node;
@@ -59,8 +76,8 @@ LinkId first_network_link(const Cluster& cluster) {
 /// A place for a device in a node of a machine.
 struct Place {
   const Machine& machine;
-  Begin begin;    // of the machine
-  int local = 0;  // its number in the machine
+  Begin begin;    // of the machine, or of the one that it joins
+  int local = 0;  // its number among their devices
 
   LinkId number() const { return begin.place + local; }
   int node() const { return local / machine.devices_per_node; }  // of the machine
@@ -76,8 +93,9 @@ struct Place {
 
 Place place_of(const Cluster& cluster, int device) {
   const std::size_t number = machine_number(cluster, device);
-  const Machine& machine = cluster.machines[number];
-  return {machine, begin_of(cluster, number), device - machine.first_device};
+  const std::size_t first = joined_by(cluster, number);
+  return {cluster.machines[number], begin_of(cluster, first),
+          device - cluster.machines[first].first_device};
 }
 
 LinkId port(const Place& place, LinkDirection direction) { return 2 * place.number() + direction; }
@@ -216,8 +234,8 @@ std::string name_of_place(const Cluster& cluster, LinkId place) {
   const Machine& machine = cluster.machines[number];
   const Begin begin = begin_of(cluster, number);
   const LinkId local = place - begin.place;
-  const bool last = number + 1 == cluster.machines.size();
-  if (last || local < devices_of(cluster, number)) {
+  const int used = devices_together(cluster, number);
+  if (machine.first_device + used == cluster.devices || local < used) {
     return "gpu" + std::to_string(machine.first_device + local);
   }
   return of_node(begin.node + local / machine.devices_per_node) + "unused gpu" +
@@ -332,8 +350,9 @@ int nodes(const Cluster& cluster) {
 
 int nodes_of(const Cluster& cluster, std::size_t machine) {
   if (cluster.mesh) return 1;
+  if (cluster.machines[machine].joins) return 0;
   const int each = cluster.machines[machine].devices_per_node;
-  return (devices_of(cluster, machine) + each - 1) / each;
+  return (devices_together(cluster, machine) + each - 1) / each;
 }
 
 int node_of(const Cluster& cluster, int device) {

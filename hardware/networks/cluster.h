@@ -40,6 +40,7 @@ struct Machine {
   std::string name;
   Device device;
   int first_device = 0;  // its number in the cluster; the machine has all up to the next one's
+  bool joins = false;    // its devices stand in the nodes of the machine before, see Cluster
   int devices_per_node = 1;
   Seconds port_latency;             // device to device inside a node (or the mesh's link)
   BytesPerSecond port_bandwidth;    // one direction, as messages and collectives reach it
@@ -62,8 +63,13 @@ struct Machine {
 /// of `machines`. `mesh`: a private full-duplex link for each pair of devices, of one machine. On a
 /// torus of devices messages use nothing but the torus.
 ///
+/// Devices of several kinds in one node are machines of their own that join the one before: of them
+/// all devices_per_node is that of the node, and links are the same.
+///
 /// Example: two nodes of eight A100 and one of four H100. machines[0] has the devices 0 to 15 in
-/// nodes 0 and 1, machines[1] has first_device 16 and node 2; devices = 20.
+/// nodes 0 and 1, machines[1] has first_device 16 and node 2; devices = 20. Two nodes of three P100
+/// and one V100 are four machines with the first devices 0, 3, 4 and 7, all but the first of which
+/// join; devices_per_node = 4.
 struct Cluster {
   std::string name;
   std::vector<Machine> machines = std::vector<Machine>(1);
@@ -98,7 +104,7 @@ int devices_of(const Cluster& cluster, std::size_t machine);
 
 /// Returns the number of nodes that hold devices of the scenario. A mesh is one node.
 int nodes(const Cluster& cluster);
-/// Returns the number of nodes of one machine.
+/// Returns the number of nodes of one machine, and of those that join it; 0 for one that joins.
 int nodes_of(const Cluster& cluster, std::size_t machine);
 /// Returns the node that holds `device`.
 int node_of(const Cluster& cluster, int device);

@@ -20,6 +20,13 @@ namespace {
 constexpr const char* kMachineFolder = "hardware/catalogue";
 constexpr std::size_t kMixed = 3;  // place of its rows in own_objects()
 
+ContractKey kinds_key() {
+  using namespace contract;
+  return {"kinds", list(object("cluster.kind"), 1, 64), "one: the device",
+          "Devices of several kinds in each node, from its first place on; a node has as many "
+          "devices as they are together. Their ports, cards and host are the machine's."};
+}
+
 ContractKey host_key() {
   return {"host", contract::object("cluster.host"), "unknown, so nothing can be kept there",
           "The way from each device to its host's memory."};
@@ -52,8 +59,8 @@ std::vector<ContractKey> machine_keys(bool in_file) {
                      "Network cards between nodes."},
                     network_key("one ideal switch")};
   const Keys origin = {{"origin", map(text()), "", "Where each number comes from; not used."}};
-  return joined({own, in_file ? Keys() : size_keys("Nodes."), origin,
-                 in_file ? Keys() : Keys{executor_key()}, running_cost_keys("unknown")});
+  return joined({own, in_file ? Keys() : Keys{kinds_key()}, in_file ? Keys() : size_keys("Nodes."),
+                 origin, in_file ? Keys() : Keys{executor_key()}, running_cost_keys("unknown")});
 }
 
 std::vector<ContractKey> named_keys() {
@@ -64,6 +71,7 @@ std::vector<ContractKey> named_keys() {
       {machine,
        size_keys("Nodes of it."),
        {{"device", device_type(), "the machine's", "Another device in the place of its own."},
+        kinds_key(),
         network_key("the machine's"),
         executor_key()},
        running_cost_keys("the machine's")});
@@ -118,6 +126,10 @@ const std::vector<ContractObject>& own_objects() {
            "Nodes of several machines in one cluster: those of the first machine come first, "
            "with the first devices.",
        .keys = mixed_keys()},
+      {.name = "cluster.kind",
+       .meaning = "Devices of one kind among those of a node.",
+       .keys = {{"device", device_type(), "required", "What computes, as of a machine."},
+                {"count", whole(1, 1024), "1", "Devices of it in a node."}}},
       {.name = "cluster.machine.cards",
        .meaning = "Network cards between nodes.",
        .keys = {{"per_node", whole(1, 1024), "1",
@@ -209,9 +221,62 @@ void read_host(Section& reader, Machine& machine) {
   host.finish();
 }
 
+/// Devices of one kind, side by side in a node.
+struct NodeKind {
+  Device device;
+  int count = 1;
+};
+
+/// Reads "kinds"; none if it is not written.
+std::vector<NodeKind> read_kinds(Section& reader) {
+  std::vector<NodeKind> kinds;
+  const auto list = reader.get("kinds");
+  if (!list) return kinds;
+  if (const auto device = reader.get("device")) {
+    report(reader.diagnostics(), *device,
+           "given beside \"kinds\", each of which has its own; expected one of the two");
+  }
+  for (const JsonNode& node : reader.items_at("kinds", *list, "wrong list of kinds",
+                                              "objects with \"device\" and \"count\"")) {
+    Section kind(contract_object(own_objects(), "cluster.kind"), node, reader.diagnostics());
+    const auto device = kind.require("device", "a device's name, or an object");
+    const int count = kind.count("count");
+    if (device) kinds.push_back({read_device(*device, reader.diagnostics()), count});
+    kind.finish();
+  }
+  return kinds;
+}
+
+/// Puts `kinds` into the nodes of a cluster of one machine, whose device is the first of them.
+void put_kinds(const std::vector<NodeKind>& kinds, const JsonNode& node, Cluster& cluster,
+               Diagnostics& diagnostics) {
+  constexpr std::size_t kMostMachines = 1024;
+  if (kinds.empty()) return;
+  const Machine box = std::move(cluster.machines.front());
+  cluster.machines.clear();
+  for (int device = 0; device < cluster.devices;) {
+    for (const NodeKind& kind : kinds) {
+      if (device >= cluster.devices) break;
+      cluster.machines.push_back(box);
+      Machine& part = cluster.machines.back();
+      part.first_device = device;
+      part.joins = device > 0;
+      part.device = kind.device;
+      // The power that a scenario writes for a machine holds for all of its devices.
+      if (box.device.power != kinds.front().device.power) part.device.power = box.device.power;
+      device += kind.count;
+    }
+  }
+  if (cluster.machines.size() <= kMostMachines) return;
+  report(diagnostics, node,
+         "too many nodes of several kinds; expected at most " +
+             std::to_string(kMostMachines / kinds.size()) + " nodes");
+}
+
 /// Parts of a named machine whose place those of a scenario take.
 struct OwnParts {
   std::optional<JsonNode> device, network;
+  std::vector<NodeKind> kinds = {};
 };
 
 /// The members that every machine has; `reader` stands on its object and is not finished.
@@ -220,11 +285,17 @@ void read_machine(Section& reader, const std::string& name, const OwnParts& part
   Machine& machine = cluster.machines.front();
   reader.choice("kind", 0);
   cluster.name = machine.name = reader.text("name", name);
-  const auto device = reader.require("device", "a device's name, or an object");
-  if (parts.device || device) {
+  const auto device = parts.kinds.empty()
+                          ? reader.require("device", "a device's name, or an object")
+                          : reader.get("device");
+  machine.devices_per_node = reader.count("devices_per_node");
+  if (!parts.kinds.empty()) {
+    machine.device = parts.kinds.front().device;
+    machine.devices_per_node = 0;
+    for (const NodeKind& kind : parts.kinds) machine.devices_per_node += kind.count;
+  } else if (parts.device || device) {
     machine.device = read_device(parts.device ? *parts.device : *device, reader.diagnostics());
   }
-  machine.devices_per_node = reader.count("devices_per_node");
   read_cards(reader, machine);
   const auto own = reader.get("network");
   if (parts.network || own) {
@@ -281,12 +352,26 @@ std::string device_for_machine(const JsonNode& machine) {
   return machines_meant(name);
 }
 
+/// Returns the machines that an unknown name is like; empty: a path, or a slip of a letter or two.
+std::string machines_for_name(const JsonNode& machine) {
+  const std::string& name = machine.value->text;
+  const bool path = name.find('/') != name.npos || name.ends_with(".json");
+  if (machine.value->kind != JsonValue::Kind::String || path) return "";
+  const std::vector<std::string> names = catalogue_names();
+  if (is_entry(kMachineFolder, name) || nearest(name, names)) return "";
+  return machines_like(name);
+}
+
 void read_named(const JsonNode& machine, const OwnParts& parts, Cluster& cluster,
                 Diagnostics& diagnostics) {
   if (const std::string meant = device_for_machine(machine); !meant.empty()) {
     report(
         diagnostics, machine,
         "unknown name " + described(*machine.value) + ", which is a device, no machine; " + meant);
+    return;
+  }
+  if (const std::string like = machines_for_name(machine); !like.empty()) {
+    report(diagnostics, machine, "unknown name " + described(*machine.value) + "; " + like);
     return;
   }
   const auto entry = find_entry(machine, kMachineFolder, diagnostics);
@@ -338,18 +423,21 @@ void check_part(const Cluster& part, const JsonNode& node, Diagnostics& diagnost
   }
 }
 
-/// Adds the machine of `part` behind the others.
-void add_machine(Cluster part, Cluster& cluster) {
-  Machine& machine = part.machines.front();
-  machine.first_device = cluster.devices;
+/// Adds the machines of `part` behind the others.
+void add_machines(Cluster part, Cluster& cluster) {
+  for (Machine& machine : part.machines) {
+    machine.first_device += cluster.devices;
+    cluster.machines.push_back(std::move(machine));
+  }
   cluster.devices += part.devices;
-  cluster.machines.push_back(std::move(machine));
 }
 
 /// Returns "dgx-a100-40g + dgx-h100" of a cluster's machines.
 std::string names_of(const std::vector<Machine>& machines) {
   std::string names;
-  for (const Machine& machine : machines) names += (names.empty() ? "" : " + ") + machine.name;
+  for (const Machine& machine : machines) {
+    if (!machine.joins) names += (names.empty() ? "" : " + ") + machine.name;
+  }
   return names;
 }
 
@@ -402,7 +490,7 @@ void read_mixed(Section& reader, Cluster& cluster) {
                  " has a network of its own; expected \"network\" beside \"machines\", which "
                  "joins the nodes of all");
     }
-    if (diagnostics.messages().size() == before) add_machine(std::move(part), all);
+    if (diagnostics.messages().size() == before) add_machines(std::move(part), all);
   }
   if (diagnostics.messages().size() != before || all.machines.empty()) return;
   check_running_costs(all.machines, *list, diagnostics);
@@ -443,12 +531,13 @@ void read_object(const JsonNode& node, Joined joined, Cluster& cluster, Diagnost
   Section reader(own_objects()[form], node, diagnostics);
   if (form == 0) {
     const auto machine = reader.require("machine", "a machine's name, or the path of its file");
-    const OwnParts parts = {reader.get("device"), reader.get("network")};
+    const OwnParts parts = {reader.get("device"), reader.get("network"), read_kinds(reader)};
     if (machine) read_named(*machine, parts, cluster, diagnostics);
     if (!cluster.name.empty()) {
       read_size(reader, joined, cluster);
       Machine& own = cluster.machines.front();
       read_running_costs(reader, own.device.power, own.power, own.price);
+      put_kinds(parts.kinds, node, cluster, diagnostics);
     }
     for (const char* key : {"nodes", "devices", "power", "price"}) reader.get(key);
   } else if (form == 1) {
@@ -456,8 +545,10 @@ void read_object(const JsonNode& node, Joined joined, Cluster& cluster, Diagnost
   } else if (form == kMixed) {
     read_mixed(reader, cluster);
   } else {
-    read_machine(reader, "inline", {}, cluster);
+    const OwnParts parts = {{}, {}, read_kinds(reader)};
+    read_machine(reader, "inline", parts, cluster);
     read_size(reader, joined, cluster);
+    put_kinds(parts.kinds, node, cluster, diagnostics);
   }
   if (const auto executor = reader.get("executor")) {
     cluster.executor = read_real_devices(*executor, diagnostics);

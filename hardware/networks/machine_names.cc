@@ -41,6 +41,26 @@ TypedDevice typed_device(std::string_view typed) {
   return {name, 0};
 }
 
+/// Returns the letters and digits, small ones.
+std::string plain(std::string_view name) {
+  std::string all;
+  for (const unsigned char c : name) {
+    if (std::isalnum(c) != 0) all += static_cast<char>(std::tolower(c));
+  }
+  return all;
+}
+
+/// Returns true for the beginning of a machine's name ("p5"), a part of it that has a digit
+/// ("4090"), and the name of a device with more behind it ("H100-SXM").
+bool is_like(const std::string& typed, const std::string& machine, const std::string& device) {
+  if (typed.size() < 2) return false;
+  const bool digit = std::ranges::any_of(typed, [](unsigned char c) { return std::isdigit(c); });
+  if (digit && typed.size() >= 3 && plain(machine).find(typed) != std::string::npos) return true;
+  const std::string start = plain(device.substr(0, device.find_last_of('-')));
+  return plain(machine).starts_with(typed) || typed.starts_with(plain(device)) ||
+         (digit && start.size() >= 4 && typed.starts_with(start));
+}
+
 }  // namespace
 
 std::string machines_meant(std::string_view typed) {
@@ -57,6 +77,19 @@ std::string machines_meant(std::string_view typed) {
   }
   if (all.empty()) return "";
   return "did you mean " + join_choices(as_many.empty() ? all : as_many) + "?";
+}
+
+std::string machines_like(std::string_view typed) {
+  const std::string letters = plain(typed);
+  std::vector<std::string> like;
+  for (const std::string& name : catalogue_names()) {
+    const JsonValue file = read_json_file(data_folder("hardware/catalogue") + "/" + name + ".json");
+    const JsonValue* device = file.find("device");
+    if (is_like(letters, name, holds_text(device) ? device->text : name)) {
+      like.push_back(in_quotes(name));
+    }
+  }
+  return like.empty() ? "" : "did you mean " + join_choices(like) + "?";
 }
 
 }  // namespace interlock

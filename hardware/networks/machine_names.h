@@ -1,4 +1,4 @@
-// Machine names: the machines that have a device, for those who type "h100" or "8xh100".
+// Machine names: the machines that are meant by those who type "h100", "8xh100" or "p5".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -12,5 +12,10 @@ namespace interlock {
 /// them a node, if there are such). Empty: it names no device.
 /// Throws: Error if a file of the catalogue cannot be read.
 std::string machines_meant(std::string_view typed);
+
+/// Returns which machines have a name like `typed`, as a hint: its beginning ("p5"), a part with a
+/// number ("4090"), or their device with more behind it ("H100-SXM"). Empty: none.
+/// Throws: Error if a file of the catalogue cannot be read.
+std::string machines_like(std::string_view typed);
 
 }  // namespace interlock

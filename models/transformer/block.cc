@@ -109,7 +109,8 @@ StreamSizes stream_sizes(const ResidualStream& stream, const BuildOptions& optio
 }
 
 std::int64_t norm_parameters(const ResidualStream& stream) {
-  return static_cast<std::int64_t>(stream.rms_norm ? 1 : 2) * stream.hidden_size;
+  const bool biased = !stream.rms_norm && stream.norm_bias;
+  return static_cast<std::int64_t>(biased ? 2 : 1) * stream.hidden_size;
 }
 
 Operator norm_of(const ResidualStream& stream, const StreamSizes& z) {

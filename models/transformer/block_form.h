@@ -22,6 +22,7 @@ struct ResidualStream {
   int hidden_size = 1;
   int sequence_length = 1;
   bool rms_norm = false;  // else layer norm
+  bool norm_bias = true;  // of a layer norm
   NormPosition norm_position = NormPosition::Pre;
   double dropout = 0;               // only whether there is any matters
   bool bidirectional = false;       // tokens see those behind them too

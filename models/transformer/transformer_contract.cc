@@ -132,6 +132,7 @@ std::vector<ContractKey> block_keys() {
   return {
       {"gated_mlp", boolean(), "false", "Gate and up projections instead of one (SwiGLU)."},
       {"norm", one_of({"layernorm", "rmsnorm"}), "layernorm", "Kind of normalisation."},
+      {"norm_bias", boolean(), "true", "A layer norm has biases beside its scales (Cohere: none)."},
       {"norm_position", one_of({"pre", "post", "both", "branch"}), "pre",
        "Norms before attention and MLP; behind the sums (and none before the readout); before and "
        "behind attention and MLP, in front of the sums (Gemma 2); or behind them alone (OLMo 2)."},

@@ -173,6 +173,7 @@ void read_readout(Section& reader, Transformer& t) {
 void read_stream(Section& reader, bool sees_all, Transformer& t) {
   ResidualStream& stream = t.stream;
   stream.rms_norm = reader.choice("norm") == 1;
+  stream.norm_bias = reader.boolean("norm_bias");
   stream.norm_position = static_cast<NormPosition>(reader.choice("norm_position"));
   stream.dropout = reader.number("dropout");
   stream.bidirectional = reader.boolean("bidirectional", sees_all);

@@ -136,6 +136,8 @@ void ExportedPlan::check_schedule() {
   const SchedulePolicy& s = plan().schedule;
   refuse_if(s.in_flight > 1 || s.update_every != plan().micro_batches, "/training/schedule",
             "updates once, at the end of a step");
+  refuse_if(!plan().replica_micro_batches.empty(), "/training/replica_micro_batches",
+            "gives every replica as many micro-batches; expected \"equal\"");
   refuse_if(s.split_backward != s.kind->split_backward, "/training/schedule/backward",
             "divides backwards as the schedule does");
   refuse_if(s.recomputes_early, "/training/schedule/early_recompute",

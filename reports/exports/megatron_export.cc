@@ -82,6 +82,8 @@ void check_ends(ExportedPlan& e) {
   e.refuse_if(m.readout == Transformer::Readout::Classes || m.stream.bidirectional != bert ||
                   m.token_types != (bert ? 2 : 0),
               "/model/readout", "trains GPTs, and BERTs with two token types");
+  e.refuse_if(!m.stream.rms_norm && !m.stream.norm_bias, "/model/norm_bias",
+              "has layer norms with biases; expected true");
   e.refuse_if(m.readout_bias != bert, "/model/readout_bias", "has a bias there in BERTs alone");
 }
 

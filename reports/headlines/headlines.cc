@@ -198,6 +198,24 @@ void add_notes(const TraceNotes& notes, std::vector<std::string>& lines) {
   }
 }
 
+/// Returns "24 micro-batches", or of replicas that have numbers of their own "36 (replica 0), 12
+/// (replicas 1 to 3) micro-batches".
+std::string batches_in_words(const Plan& plan) {
+  const std::vector<int>& counts = plan.replica_micro_batches;
+  if (counts.empty()) return plural(plan.micro_batches, "micro-batch", "es");
+  std::string words;
+  for (std::size_t first = 0, last = 0; first < counts.size(); first = last + 1) {
+    last = first;
+    while (last + 1 < counts.size() && counts[last + 1] == counts[first]) ++last;
+    words +=
+        (words.empty() ? "" : ", ") + std::to_string(counts[first]) +
+        (first == last ? " (replica " + std::to_string(first)
+                       : " (replicas " + std::to_string(first) + " to " + std::to_string(last)) +
+        ")";
+  }
+  return words + " micro-batches";
+}
+
 }  // namespace
 
 std::string subtitle(const ScenarioResult& result) {
@@ -212,8 +230,7 @@ std::string subtitle(const ScenarioResult& result) {
   const Strategy& strategy = scenario.training().strategy;
   line += ", " + plural(plan.partition.stages(), "stage") + ", " + name_of(strategy) +
           (strategy.kind == StrategyKind::Inference ? ", " : " training, ") +
-          plan.schedule.kind->name + " schedule, " +
-          plural(plan.micro_batches, "micro-batch", "es");
+          plan.schedule.kind->name + " schedule, " + batches_in_words(plan);
   if (!plan.slices.empty()) {
     const auto slices = static_cast<std::int64_t>(plan.slices.size());
     line += " of " + plural(slices, "token slice");

@@ -63,7 +63,11 @@ constexpr const char* kIdleDeepSpeed[] = {"steps_per_print",
                                           "fsdp_config.fsdp_sync",
                                           "fsdp_config.fsdp_transformer",
                                           "fsdp_config.fsdp_use_orig",
-                                          "fsdp_config.fsdp_version"};
+                                          "fsdp_config.fsdp_version",
+                                          "dispatch_batches",
+                                          "split_batches",
+                                          "even_batches",
+                                          "mpirun_"};
 
 NameBearing deepspeed_bearing(const std::string& name) {
   for (const char* beginning : kIdleDeepSpeed) {
@@ -71,7 +75,7 @@ NameBearing deepspeed_bearing(const std::string& name) {
   }
   constexpr const char* kBuckets = "weights are gathered a module at a time";
   constexpr const char* kNotHere = "is left out: the step is predicted without it";
-  for (const char* part : {"stage3_", "allgather_"}) {
+  for (const char* part : {"stage3_", "allgather_", "fsdp_min_num_params", "fsdp_limit_all"}) {
     if (name.find(part) != name.npos) return {NameBearing::Matters, kBuckets};
   }
   if (name.find("prefetch") != name.npos) {
@@ -107,7 +111,12 @@ constexpr Accelerated kAccelerated[] = {
     {"deepspeed_config.gradient_accumulation_steps", "gradient_accumulation_steps"},
     {"deepspeed_config.offload_optimizer_device", "zero_optimization.offload_optimizer.device"},
     {"deepspeed_config.offload_param_device", "zero_optimization.offload_param.device"},
-    {"gradient_accumulation_steps", "gradient_accumulation_steps"}};
+    {"parallelism_config.parallelism_config_tp_size", "tensor_parallel.autotp_size"},
+    {"parallelism_config_tp_size", "tensor_parallel.autotp_size"},
+    {"parallelism_config.parallelism_config_cp_size", "parallelism_config_cp_size"},
+    {"parallelism_config.parallelism_config_dp_replicate_size",
+     "parallelism_config_dp_replicate_size"},
+    {"parallelism_config.parallelism_config_dp_shard_size", "parallelism_config_dp_shard_size"}};
 
 /// Returns nothing for "auto", too.
 std::optional<std::string> written(Settings& s, const std::string& name) {
@@ -118,36 +127,84 @@ std::optional<int> written_count(Settings& s, const std::string& name) {
   return written(s, name) ? s.count(name) : std::nullopt;
 }
 
+bool is_fsdp(Settings& s) {
+  const std::string kind = s.text("distributed_type").value_or("");
+  return kind.find("FSDP") != kind.npos || s.text("fsdp_config.fsdp_sharding_strategy") ||
+         s.text("fsdp_config.fsdp_reshard_after_forward");
+}
+
+/// Says what FSDP shards by its strategy, a name or PyTorch's number of it. The first version says
+/// it under either name, the second as a flag: true, as by default, frees weights between uses.
+std::string fsdp_strategy(Settings& s) {
+  constexpr const char* kNumbered[] = {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD",
+                                       "HYBRID_SHARD_ZERO2"};
+  const auto reshards = s.text("fsdp_config.fsdp_reshard_after_forward");
+  const bool second = s.text("fsdp_config.fsdp_version").value_or("1") == "2";
+  std::string strategy = s.text("fsdp_config.fsdp_sharding_strategy").value_or("");
+  if (reshards && (second || strategy.empty())) {
+    const bool named = reshards->find("SHARD") != reshards->npos;
+    const bool frees = named || s.flag("fsdp_config.fsdp_reshard_after_forward");
+    return named ? *reshards : frees ? "FULL_SHARD" : "SHARD_GRAD_OP";
+  }
+  for (std::size_t i = 0; i < std::size(kNumbered); ++i) {
+    if (strategy == std::to_string(i + 1)) strategy = kNumbered[i];
+  }
+  return strategy.empty() ? "FULL_SHARD" : strategy;
+}
+
 int zero_stage(Settings& s) {
-  const std::string sharding = s.text("fsdp_config.fsdp_sharding_strategy").value_or("");
-  if (sharding.find("FULL_SHARD") != sharding.npos || sharding == "1") return 3;
-  if (sharding.find("HYBRID") != sharding.npos) {
+  if (!is_fsdp(s)) return std::min(written_count(s, "zero_optimization.stage").value_or(0), 3);
+  const std::string strategy = fsdp_strategy(s);
+  if (strategy == "FULL_SHARD" || strategy == "HYBRID_SHARD") return 3;
+  if (strategy == "SHARD_GRAD_OP" || strategy == "HYBRID_SHARD_ZERO2") return 2;
+  if (strategy != "NO_SHARD") {
     s.refuse("fsdp_config.fsdp_sharding_strategy",
-             "expected FULL_SHARD or SHARD_GRAD_OP; parallel.shard of a scenario says how far "
-             "hybrid sharding reaches");
+             "expected FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD or HYBRID_SHARD_ZERO2");
   }
-  if (sharding.find("SHARD_GRAD_OP") != sharding.npos || sharding == "2") return 2;
-  if (s.text("fsdp_config.fsdp_reshard_after_forward")) {
-    return s.flag("fsdp_config.fsdp_reshard_after_forward") ? 3 : 2;
+  return 0;
+}
+
+/// Returns how many of `sharding` devices (data x context) hold one copy of the states; nothing:
+/// all of them. Hybrid sharding stays in a node, unless replicas are counted.
+std::optional<int> shard_of(Settings& s, int devices, int sharding) {
+  const int replicas = written_count(s, "parallelism_config_dp_replicate_size").value_or(1);
+  if (replicas > 1) {
+    if (sharding % replicas == 0) return sharding / replicas;
+    s.refuse("parallelism_config_dp_replicate_size",
+             std::to_string(replicas) + " does not divide the " + std::to_string(sharding) +
+                 " devices that tensor ranks leave; expected a divisor");
   }
-  return std::min(written_count(s, "zero_optimization.stage").value_or(0), 3);
+  if (!is_fsdp(s) || !fsdp_strategy(s).starts_with("HYBRID")) return std::nullopt;
+  const int nodes = std::max(written_count(s, "num_machines").value_or(1), 1);
+  const int inside = std::max(devices / nodes, 1);
+  return std::max(inside * sharding / devices, 1);
 }
 
 Json deepspeed_parallel(Settings& s, int devices) {
   const int tensor = std::max(written_count(s, "tensor_parallel.autotp_size").value_or(1), 1);
-  const int context = std::max(written_count(s, "sequence_parallel_size").value_or(1), 1);
-  if (devices % (tensor * context) != 0) {
-    s.refuse("sequence_parallel_size", std::to_string(devices) + " devices are no multiple of " +
-                                           std::to_string(tensor * context));
+  const int ulysses = std::max(written_count(s, "sequence_parallel_size").value_or(1), 1);
+  const int ring = std::max(written_count(s, "parallelism_config_cp_size").value_or(1), 1);
+  if (ulysses > 1 && ring > 1) {
+    s.refuse("sequence_parallel_size", "expected it alone, or parallelism_config_cp_size alone");
   }
-  Json parallel = {{"pipeline", 1}, {"data", std::max(devices / tensor / context, 1)}};
+  const int context = std::max(ulysses, ring);
+  if (devices % (static_cast<long long>(tensor) * context) != 0) {
+    s.refuse(ring > 1 ? "parallelism_config_cp_size" : "sequence_parallel_size",
+             std::to_string(devices) + " devices are no multiple of " +
+                 std::to_string(static_cast<long long>(tensor) * context));
+  }
+  const int data = std::max(devices / tensor / context, 1);
+  Json parallel = {{"pipeline", 1}, {"data", data}};
   if (tensor > 1) parallel["tensor"] = tensor;
   if (context > 1) parallel["context"] = context;
-  if (context > 1) parallel["context_layout"] = "all_to_all";
+  if (ulysses > 1) parallel["context_layout"] = "all_to_all";
   const int stage = zero_stage(s);
   parallel["zero_stage"] = stage;
-  const bool own = s.text("fsdp_config.fsdp_sharding_strategy") ||
-                   s.text("fsdp_config.fsdp_reshard_after_forward");
+  const int sharding = data * context;
+  const auto shard = stage > 0 ? shard_of(s, devices, sharding) : std::nullopt;
+  if (shard && *shard < sharding) parallel["shard"] = *shard;
+  s.count("parallelism_config_dp_shard_size");  // what the other sizes leave
+  const bool own = is_fsdp(s);
   if (stage >= 2 && !own) parallel["gradient_reduction"] = "micro_batch";
   const auto overlap = written(s, "zero_optimization.overlap_comm");
   parallel["overlap_gradients"] =
@@ -230,6 +287,10 @@ Json deepspeed_training(Settings& s, const Surroundings& around, int replicas) {
   }
   add_deepspeed_optimizer(s, training);
   add_deepspeed_offload(s, training);
+  if (s.text("fsdp_config.fsdp_activation_checkpointing") &&
+      s.flag("fsdp_config.fsdp_activation_checkpointing")) {
+    training["recompute"] = "full";
+  }
   return training;
 }
 

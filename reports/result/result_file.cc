@@ -176,8 +176,13 @@ void add_totals(const JsonNode& node, ReadResult& result) {
   const double rate = result.values["steps_per_s"] = step > 0 ? 1 / step : 0;
   const auto micro_batches = result.value("micro_batches");
   const bool counted = micro_batches && !words_at(node, "/schedule").empty();  // else a workload
-  const double replicas = number_at(node, "/parallel/data").value_or(1);
-  if (counted) result.values["micro_batches_per_s"] = *micro_batches * replicas * rate;
+  double all = micro_batches.value_or(0) * number_at(node, "/parallel/data").value_or(1);
+  const auto shares = node_at(node, "/replica_micro_batches");
+  if (shares && !shares->value->items.empty()) all = 0;
+  for (std::size_t i = 0; shares && i < shares->value->items.size(); ++i) {
+    all += shares->value->items[i].number;
+  }
+  if (counted) result.values["micro_batches_per_s"] = all * rate;
   double& traffic = result.values["traffic_bytes"] = 0;
   const auto links = node_at(node, "/links");
   for (std::size_t i = 0; links && i < links->value->items.size(); ++i) {

@@ -111,6 +111,7 @@ void add_identity(Json& json, const ScenarioResult& result) {
   json["schedule"] = recorded ? Json(nullptr) : Json(plan.schedule.kind->name);
   json["partition"] = modules_per_stage(plan.partition);
   json["micro_batches"] = plan.micro_batches;
+  json["replica_micro_batches"] = plan.replica_micro_batches;
   json["token_slices"] = Json::array();
   for (const TokenSlice& slice : plan.slices) json["token_slices"].push_back(slice.length);
   json["parts"] = Json::array();

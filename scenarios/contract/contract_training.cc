@@ -52,6 +52,12 @@ ContractObject training() {
             "`seq1f1b` choose it together with their token slices, and may mix sizes."},
            {"micro_batches", samples, "1",
             "Micro-batches M of one step, instead of `micro_batch_size`."},
+           {"replica_micro_batches", either({one_of({"equal", "by_speed"}), list(samples, 1)}),
+            "equal",
+            "Micro-batches of each replica (`parallel.data`) in a step. `by_speed`: where machines "
+            "differ, the last replica is done as soon as can be. Or a list, a number for each "
+            "replica, with `global_batch_size` / `micro_batch_size` in all. For schedules that "
+            "update once, at the end of a step; gradients are then exchanged as ever."},
            {"precision", one_of(precision_names()), "bf16",
             "Number format of the main computation; the device must support it. `fp8`: products of "
             "linear layers only, with attention and all tensors in 16 bits."},

@@ -23,8 +23,7 @@ struct ToldOutcome {
 double work_of(const Plan& plan) {
   if (plan.question.trace()) return 1;
   const auto samples = measure_inputs(plan).samples_per_step;
-  return samples ? *samples
-                 : plan.micro_batches * double(plan.question.layout.mesh.degree(Dimension::Data));
+  return samples ? *samples : all_micro_batches(plan);
 }
 
 ToldOutcome told_of(const Plan& plan, const Metrics& metrics) {

@@ -43,6 +43,17 @@ void micro_batches(const Baseline& baseline, std::vector<Change>& changes) {
   }
 }
 
+/// Micro-batches by the speed of replicas, where machines differ.
+void shares(const Baseline& baseline, std::vector<Change>& changes) {
+  const Question& question = baseline.result.plan.question;
+  const bool equal = question.training().replica_batches.kind == ReplicaBatches::Kind::Equal;
+  if (!is_mixed(question.cluster) || question.layout.mesh.degree(Dimension::Data) == 1) return;
+  if (!equal || value_at(baseline.document, "training.micro_batch_size") == nullptr) return;
+  changes.push_back({ChangeKind::Plan,
+                     "micro-batches by the speed of replicas",
+                     {"training.replica_micro_batches=by_speed"}});
+}
+
 /// The number of stages that a loss reaches, one more and one less.
 void n_wise(const Baseline& baseline, std::vector<Change>& changes) {
   const Strategy& strategy = baseline.result.plan.question.training().strategy;
@@ -238,8 +249,8 @@ void kernels(const Baseline& baseline, std::vector<Change>& changes) {
 std::vector<Change> plan_changes(const Baseline& baseline) {
   std::vector<Change> changes;
   if (baseline.result.plan.question.trace()) return changes;
-  for (const auto propose : {micro_batches, n_wise, schedules, queues, partitions, recomputation,
-                             kept_elsewhere, kernels}) {
+  for (const auto propose : {micro_batches, shares, n_wise, schedules, queues, partitions,
+                             recomputation, kept_elsewhere, kernels}) {
     propose(baseline, changes);
   }
   return changes;

@@ -29,6 +29,15 @@ struct SliceRule {
   std::vector<int> lengths;  // tokens; Explicit
 };
 
+/// How the micro-batches of a step are shared out among replicas, see
+/// training.replica_micro_batches.
+struct ReplicaBatches {
+  enum class Kind { Equal, BySpeed, Explicit };
+  Kind kind = Kind::Equal;
+  int all = 1;              // micro-batches of all replicas; where they are not equal
+  std::vector<int> counts;  // by replica; Explicit
+};
+
 /// The texts of a document that describe the model; its graph and executable networks are built of
 /// them.
 struct ModelText {
@@ -43,7 +52,8 @@ struct Training {
   Strategy strategy;
   SchedulePolicy schedule;
   std::optional<SliceRule> slices;  // where the schedule cuts sequences
-  int micro_batches = 1;            // M
+  int micro_batches = 1;            // M; of the replica that has most, as far as is known
+  ReplicaBatches replica_batches;
   bool balances_batch = false;  // the size of a micro-batch is to be chosen; `graph` has one sample
   Precision precision = Precision::Bf16;
   OptimizerRule optimizer;

@@ -115,6 +115,12 @@ struct PartitionSize {
 void check_partition(const PartitionKeys& keys, const JsonNode& node, const PartitionSize& size,
                      Diagnostics& diagnostics);
 
+/// Returns the least number of micro-batches whose multiples the schedule of `question` can run in
+/// a step; 0: it can run none of few.
+int least_micro_batches(const Question& question);
+/// Reports what keeps replicas from having numbers of micro-batches of their own.
+void check_shares(const Question& question, const JsonNode& document, Diagnostics& diagnostics);
+
 /// Says in one sentence if the run of `question` would be absurdly long, or its order of work.
 /// `slices`: of a micro-batch, at most.
 void check_size(const Question& question, int stages, int slices, const JsonNode& place,

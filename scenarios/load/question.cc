@@ -187,6 +187,7 @@ void check_shape(const TrainingKeys& keys, const Training& training, const Layou
   const SchedulePolicy& policy = training.schedule;
   const ScheduleEntry& entry = *policy.kind;
   if (!keys.batch_valid || entry.problem == nullptr) return;
+  if (training.replica_batches.kind != ReplicaBatches::Kind::Equal) return;  // see check_shares()
   const std::string problem = entry.problem(
       {layout.ranks, layout.stages, training.micro_batches, policy.update_every, policy.round});
   if (problem.empty()) return;
@@ -321,6 +322,7 @@ Question load_question(const JsonValue& value, KnownParts& known, Diagnostics& d
   if (stages) {
     check_variation(question, *sections.parallel, sections.cluster, document, diagnostics);
     check_outer(question, document, diagnostics);
+    check_shares(question, document, diagnostics);
   }
   if (diagnostics.empty()) {
     build_stage_layouts(*sections.parallel, *sections.model, build_options(sections), question,

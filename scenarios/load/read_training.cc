@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <numeric>
 #include <string>
 
 #include "base/text.h"
@@ -128,7 +130,89 @@ void fit_sizes(const BatchSizes& written, TrainingKeys& training) {
   training.samples_known = written.batch || written.size;
 }
 
+/// Reads a number of micro-batches for each of `data` replicas, which are `all` together.
+std::vector<int> read_replica_counts(const JsonNode& node, int data, int all, Section& section) {
+  Diagnostics& diagnostics = section.diagnostics();
+  const Mistakes mistakes(diagnostics);
+  std::vector<int> counts;
+  for (std::size_t i = 0; i < node.value->items.size(); ++i) {
+    const auto count = section.count_at("replica_micro_batches", node.item(i));
+    counts.push_back(count.value_or(1));
+  }
+  if (counts.size() != static_cast<std::size_t>(data)) {
+    report(diagnostics, node,
+           "has " + std::to_string(counts.size()) +
+               " numbers; expected one for each of the replicas (parallel.data), " +
+               std::to_string(data));
+  }
+  const auto sum = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+  if (mistakes.none() && sum != all) {
+    report(diagnostics, node,
+           "adds up to " + std::to_string(sum) + "; expected the " + std::to_string(all) +
+               " micro-batches of the global batch");
+  }
+  return counts;
+}
+
+/// Reads a step whose micro-batches are not shared out equally. REQUIRES: the key is written, and
+/// not "equal".
+void read_shares(Section& section, int data, TrainingKeys& training) {
+  Diagnostics& diagnostics = section.diagnostics();
+  const Mistakes mistakes(diagnostics);
+  const JsonNode node = *section.get("replica_micro_batches");
+  training.global_batch_size = section.written_count("global_batch_size");
+  const std::optional<JsonNode> size = section.get("micro_batch_size");
+  const bool number = size && size->value->kind == JsonValue::Kind::Number;
+  const int samples = number ? section.written_count("micro_batch_size").value_or(1) : 1;
+  if (!training.global_batch_size || !number || section.get("micro_batches")) {
+    report(diagnostics, node,
+           "shares out micro-batches of one size; expected \"global_batch_size\" and a number as "
+           "\"micro_batch_size\" beside it, and no \"micro_batches\"");
+  } else if (*training.global_batch_size % samples != 0) {
+    report(diagnostics, *size,
+           "the global batch is no whole multiple of it; expected a divisor of " +
+               std::to_string(*training.global_batch_size) + ", got " + std::to_string(samples));
+  }
+  if (mistakes.none()) {
+    ReplicaBatches& shares = training.asked.replica_batches;
+    shares.all = *training.global_batch_size / samples;
+    training.asked.micro_batches = (shares.all + data - 1) / data;
+    if (node.value->kind == JsonValue::Kind::Array) {
+      shares.kind = ReplicaBatches::Kind::Explicit;
+      shares.counts = read_replica_counts(node, data, shares.all, section);
+      training.asked.micro_batches = *std::max_element(shares.counts.begin(), shares.counts.end());
+    } else {
+      shares.kind = ReplicaBatches::Kind::BySpeed;
+      if (shares.all < data) {
+        report(diagnostics, node,
+               std::to_string(shares.all) + " micro-batches for " + std::to_string(data) +
+                   " replicas (parallel.data); expected one for each at least");
+      }
+    }
+    training.micro_batch_size = samples;
+    training.samples_known = true;
+  }
+  training.batch_valid = mistakes.none();
+}
+
+/// Returns true if "replica_micro_batches" is written and not "equal"; reports another word.
+bool shares_unequally(Section& section) {
+  for (const char* key : {"global_batch_size", "micro_batch_size", "micro_batches"}) {
+    section.get(key);  // known before it, in messages that list keys
+  }
+  const std::optional<JsonNode> node = section.get("replica_micro_batches");
+  if (!node) return false;
+  if (node->value->kind == JsonValue::Kind::Array && !node->value->items.empty()) return true;
+  if (node->value->kind == JsonValue::Kind::String) {
+    return section.choice("replica_micro_batches", 0) > 0;
+  }
+  report(section.diagnostics(), *node,
+         "expected \"equal\", \"by_speed\" or a list with the micro-batches of each replica");
+  return false;
+}
+
 void read_batch(Section& section, int data, TrainingKeys& training) {
+  if (shares_unequally(section)) return read_shares(section, data, training);
   Diagnostics& diagnostics = section.diagnostics();
   const Mistakes mistakes(diagnostics);
   const std::optional<int> global = section.written_count("global_batch_size");
@@ -384,6 +468,82 @@ void check_memory(const TrainingKeys& training, const std::optional<ModelGraph>&
            "later slices of a sequence read what earlier ones keep, so that it cannot leave; "
            "expected 0 under a schedule that cuts sequences");
   }
+}
+
+int least_micro_batches(const Question& question) {
+  constexpr int kMost = 1024;
+  const SchedulePolicy& policy = question.training().schedule;
+  if (policy.kind->problem == nullptr) return 1;
+  const auto runs = [&](int count) {
+    return policy.kind
+        ->problem({question.layout.ranks(), question.layout.stages, count, count, policy.round})
+        .empty();
+  };
+  for (int least = 1; least <= kMost; ++least) {
+    if (runs(least) && runs(2 * least) && runs(3 * least)) return least;
+  }
+  return 0;
+}
+
+namespace {
+
+/// Returns why replicas cannot have numbers of micro-batches of their own, and what would do; or
+/// "".
+std::string shares_problem(const Question& question) {
+  const Training& training = question.training();
+  const SchedulePolicy& policy = training.schedule;
+  const DataParallel& data = question.layout.data_parallel;
+  const bool plain = policy.kind->flushes && !policy.kind->slices && policy.copies == 1 &&
+                     policy.kind->layout != StageLayout::Mirrored && !policy.order &&
+                     policy.placement.empty() && policy.in_flight == 1 &&
+                     !policy.bulk_synchronous && policy.update_every == training.micro_batches;
+  if (training.strategy.kind != StrategyKind::Global) {
+    return "is for one loss at the end of the model; expected the strategy \"global\"";
+  }
+  if (!plain) {
+    return "needs a schedule that updates once, at the end of a step; expected \"1f1b\", "
+           "\"gpipe\", \"interleaved\" or another such";
+  }
+  if (data.zero_stage >= 3 || data.gradient_reduction == GradientReduction::MicroBatch) {
+    return "makes replicas exchange weights or gradients after each micro-batch wait for one that "
+           "has none left; expected ZeRO 0 to 2 with \"gradient_reduction\": \"step\"";
+  }
+  if (question.layout.sharding.expert > 1) {
+    return "leaves replicas without a partner that share experts; expected no \"expert\"";
+  }
+  if (!question.layout.rank_layouts.empty() || data.outer.any()) {
+    return "goes with one layout of all stages; expected no \"stage_layouts\" and no \"outer\"";
+  }
+  if (question.variation && question.variation->documents) {
+    return "goes with samples of one length; expected no \"documents\"";
+  }
+  if (question.run || question.swarm) {
+    return "goes with steps without failures or peers; expected no \"run\" and no \"swarm\"";
+  }
+  return "";
+}
+
+}  // namespace
+
+void check_shares(const Question& question, const JsonNode& document, Diagnostics& diagnostics) {
+  const ReplicaBatches& shares = question.training().replica_batches;
+  if (shares.kind == ReplicaBatches::Kind::Equal) return;
+  const JsonNode node = document.child("training").child("replica_micro_batches");
+  if (const std::string problem = shares_problem(question); !problem.empty()) {
+    return report(diagnostics, node, problem);
+  }
+  const int least = least_micro_batches(question);
+  const bool whole = std::all_of(shares.counts.begin(), shares.counts.end(),
+                                 [&](int count) { return least > 0 && count % least == 0; });
+  if (least > 0 && shares.all % least == 0 && whole &&
+      shares.all / least >= question.layout.mesh.degree(Dimension::Data)) {
+    return;
+  }
+  report(diagnostics, node,
+         in_quotes(question.training().schedule.kind->name) + " takes " +
+             (least > 0 ? "multiples of " + std::to_string(least) + " micro-batches a replica"
+                        : std::string("no number of micro-batches here")) +
+             "; expected such, and as many in all");
 }
 
 }  // namespace interlock

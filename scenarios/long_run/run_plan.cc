@@ -42,7 +42,8 @@ FailureModel failure_model(const Question& question, int devices) {
   const FailureConditions& failures = question.run->failures;
   const int each = std::max(1, question.cluster.machines.front().devices_per_node);
   for (const Machine& machine : question.cluster.machines) {
-    const bool alike = machine.devices_per_node == each && machine.first_device % each == 0;
+    const bool alike =
+        machine.devices_per_node == each && (machine.joins || machine.first_device % each == 0);
     if (!failures.node || alike) continue;
     throw Error("nodes of " + machine.name +
                 " hold other numbers of devices than the first ones, "

@@ -47,6 +47,13 @@ struct BatchMix {
 /// in 128ths.
 BatchMix mix_batches(const Plan& plan, std::vector<SizedBatch> sizes, int samples);
 
+/// Returns `plan` with the micro-batches of each replica as training.replica_micro_batches says.
+/// By speed: a replica whose ranks are busy t_0, t_1, ... for a micro-batch takes about
+/// t_0 + t_1 + ... + (m - 1) x the largest of them for m micro-batches; the most of that over the
+/// replicas is as little as it can be. REQUIRES: it says other than "equal".
+/// Example: one rank each, busy 1 and 3 s, 8 micro-batches: 6 and 2, done after 6 s.
+Plan share_batches(Plan plan);
+
 /// Returns the schedules of the catalogue that compete with orders of the search behind "auto", for
 /// stages as they lie in `plan`.
 std::vector<SchedulePolicy> hand_made_schedules(const Plan& plan);

@@ -364,8 +364,31 @@ Schedule schedule_of(const Plan& plan, LowerInputs& inputs, int steps) {
                         .unroll = period > 0 ? period : 1});
 }
 
+namespace {
+
+/// Returns the schedules of replicas that have numbers of micro-batches of their own, counted as in
+/// the one that has most: they flush, so that each turn is a step.
+std::vector<Schedule> schedules_of_replicas(const Plan& plan, LowerInputs inputs, int steps) {
+  std::vector<Schedule> schedules;
+  for (const int count : plan.replica_micro_batches) {
+    const Plan own = with_micro_batches(plan, count);
+    inputs.policy = own.schedule;
+    schedules.push_back(schedule_of(own, inputs, steps));
+    for (std::vector<Sequence>& rank : schedules.back().ranks) {
+      for (Sequence& sequence : rank) {
+        CHECK(sequence.repeats == steps && sequence.stride == count, "a turn for each step");
+        sequence.stride = plan.micro_batches;
+      }
+    }
+  }
+  return schedules;
+}
+
+}  // namespace
+
 Program lower_plan(const Plan& plan, LowerInputs inputs, int steps) {
   inputs.policy = plan.schedule;
+  inputs.replica_schedules = schedules_of_replicas(plan, inputs, steps);
   inputs.schedule = schedule_of(plan, inputs, steps);
   Program program = lower(inputs);
   if (!plan.schedule.bulk_synchronous) return program;

@@ -1,5 +1,6 @@
 // Question to Plan: every choice, in the order in which they depend on each other.
 // SPDX-License-Identifier: Apache-2.0
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -40,6 +41,14 @@ void add_copy(Plan& plan) {
   const std::vector<int> first = plan.rank_of_stage;
   const int last = plan.question.layout.ranks() - 1;
   for (const int rank : first) plan.rank_of_stage.push_back(last - rank);
+}
+
+/// Says why replicas of `plan` do not the same, though one stands for all; or "".
+std::string shares_folding_problem(const Plan& plan, const Unfolded& unfolded) {
+  const bool folds = !unfolded[static_cast<std::size_t>(Dimension::Data)];
+  return folds && !plan.replica_micro_batches.empty()
+             ? "replicas have numbers of micro-batches of their own"
+             : "";
 }
 
 /// Says why ranks of `plan` differ from those for which they would stand under `unfolded`; empty if
@@ -110,7 +119,7 @@ Plan lay_out_one_size(const Question& question) {
   if (balanced && is_mixed(question.cluster) && question.layout.rank_layouts.empty()) {
     plan.partition = fitting_partition(plan);
   }
-  return plan;
+  return training.replica_batches.kind == ReplicaBatches::Kind::Equal ? plan : share_batches(plan);
 }
 
 Unfolded exact_folding(const Plan& plan) {
@@ -122,7 +131,8 @@ Unfolded exact_folding(const Plan& plan) {
   for (const Unfolded& unfolded :
        question.simulation.unfolded ? std::vector{*question.simulation.unfolded} : all) {
     tried.unfolded = unfolded;
-    problem = variation_folding_problem(tried, unfolded);
+    problem = shares_folding_problem(plan, unfolded);
+    if (problem.empty()) problem = variation_folding_problem(tried, unfolded);
     if (!problem.empty()) continue;
     const Program program = lower_plan(tried, 1);
     problem = program.folding_problem;
@@ -150,7 +160,15 @@ std::vector<int> device_numbers(const Plan& plan) {
 
 Plan with_micro_batches(Plan plan, int micro_batches) {
   plan.micro_batches = plan.schedule.update_every = micro_batches;
+  plan.replica_micro_batches.clear();
   return plan;
+}
+
+double all_micro_batches(const Plan& plan) {
+  const std::vector<int>& counts = plan.replica_micro_batches;
+  if (!counts.empty()) return std::accumulate(counts.begin(), counts.end(), 0.0);
+  return static_cast<double>(plan.micro_batches) *
+         plan.question.layout.mesh.degree(Dimension::Data);
 }
 
 }  // namespace interlock

@@ -36,8 +36,8 @@ bool varies(const Plan& plan) {
 std::optional<double> samples_per_step(const Plan& plan) {
   const std::optional<double>& each = plan.question.training().graph.samples_per_micro_batch;
   if (!each) return std::nullopt;
-  double samples = *each * static_cast<double>(plan.micro_batches);
-  if (!plan.sized_batches.empty()) samples = 0;  // it is theirs
+  if (plan.sized_batches.empty()) return *each * all_micro_batches(plan);
+  double samples = 0;
   for (const SizedBatch& batch : plan.sized_batches) samples += batch.samples;
   return samples * static_cast<double>(plan.question.layout.mesh.degree(Dimension::Data));
 }
@@ -180,9 +180,8 @@ MeasureInputs measure_inputs(const Plan& plan) {
     return inputs;
   }
   const Training& training = question.training();
-  const double replicas = question.layout.mesh.degree(Dimension::Data);
   inputs.steps = training.steps;
-  inputs.micro_batches_per_step = plan.micro_batches * replicas;
+  inputs.micro_batches_per_step = all_micro_batches(plan);
   inputs.samples_per_step = samples_per_step(plan);
   inputs.attention_flops = training.graph.attention_flops;
   if (inputs.samples_per_step && training.graph.tokens_per_sample) {
@@ -197,7 +196,7 @@ Measurement measure_steady(const Plan& plan, const LowerInputs& inputs, Keep kee
   measured.explain = keep != Keep::Nothing;
   const ScheduleEntry& entry = *plan.schedule.kind;
   if (plan.question.simulation.skip_periods && !plan.schedule.bulk_synchronous && !varies(plan) &&
-      entry.period != nullptr) {
+      plan.replica_micro_batches.empty() && entry.period != nullptr) {
     const int period =
         entry.period({.ranks = plan.question.layout.ranks(), .round = plan.schedule.round});
     measured.long_step = {.micro_batches = plan.micro_batches,
@@ -216,7 +215,9 @@ Measurement measure_steady(const Plan& plan, const LowerInputs& inputs, Keep kee
 
 Seconds micro_batch_time(const Plan& plan, Seconds step_time) {
   const double micro_batches = plan.micro_batches;
-  if (plan.schedule.order || !plan.sized_batches.empty()) return step_time / micro_batches;
+  if (plan.schedule.order || !plan.sized_batches.empty() || !plan.replica_micro_batches.empty()) {
+    return step_time / micro_batches;
+  }
   Plan longer = plan;
   longer.micro_batches *= 2;
   longer.schedule.update_every *= 2;

@@ -27,8 +27,9 @@ struct Plan {
   std::vector<int> rank_of_stage;  // (stages of all copies)
   Partition partition;
   SchedulePolicy schedule;
-  int micro_batches = 1;           // M
-  std::vector<TokenSlice> slices;  // of each micro-batch, in order; empty: it is whole
+  int micro_batches = 1;                   // M, of the replica that has most
+  std::vector<int> replica_micro_batches;  // of each, where they differ; else empty
+  std::vector<TokenSlice> slices;          // of each micro-batch, in order; empty: it is whole
   std::vector<SizedBatch>
       sized_batches;            // the micro-batches, where they differ in size; else empty
   Unfolded unfolded = kFolded;  // dimensions of which every coordinate is simulated
@@ -66,7 +67,10 @@ Unfolded exact_folding(const Plan& plan);
 /// Returns the number in the cluster of the device of each simulated rank.
 std::vector<int> device_numbers(const Plan& plan);
 
-/// Returns `plan` with another number of micro-batches in a step, all of which update once.
+/// Returns `plan` with another number of micro-batches in a step of each replica, all of which
+/// update once.
 Plan with_micro_batches(Plan plan, int micro_batches);
+/// Returns how many micro-batches all replicas together have in a step.
+double all_micro_batches(const Plan& plan);
 
 }  // namespace interlock

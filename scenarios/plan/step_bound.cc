@@ -153,7 +153,9 @@ struct RankWork {
   std::vector<StageSpan> spans;  // of stages of which both are there, by `last`
 };
 
-LowerInputs inputs_of_step(const Plan& plan) {
+LowerInputs inputs_of_step(const Plan& whole) {
+  const std::vector<int>& shares = whole.replica_micro_batches;
+  const Plan plan = shares.empty() ? whole : with_micro_batches(whole, shares.front());
   LowerInputs inputs = lower_inputs(plan);
   inputs.schedule = schedule_of(plan, inputs, 1);
   inputs.unfolded = kFolded;  // a step is no shorter than that of its first replica

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -249,7 +250,9 @@ Confidence borrowed_range(const PublishedErrors& errors, const RunTraits& traits
 Confidence mixed_range(const Plan& plan, Seconds step) {
   Confidence widest;
   std::string basis;
+  std::set<std::string> told;
   for (const Machine& machine : plan.question.cluster.machines) {
+    if (!told.insert(machine.device.name).second && machine.joins) continue;
     RunTraits traits = traits_of(plan);
     traits.generation = generation_of(machine.device.name);
     Confidence own = machine.device.borrowed

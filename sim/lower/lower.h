@@ -30,6 +30,10 @@ class KnownFlows;  // sim/lower/links/known_flows.h
 
 struct LowerInputs {
   Schedule schedule;
+  /// Schedules by replica (data coordinate), where replicas have different numbers of
+  /// micro-batches; else empty. Ranks and stages are as in `schedule`, and so are numbers: step n
+  /// begins with micro-batch n * M, M that of `schedule`.
+  std::vector<Schedule> replica_schedules;
   SchedulePolicy policy;
   Strategy strategy;
   std::vector<StageRole> roles;  // (stages)

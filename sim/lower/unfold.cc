@@ -23,17 +23,25 @@ std::vector<Sequence> of_replica(std::vector<Sequence> rank, int stages) {
   return rank;
 }
 
-void unfold_schedule(Schedule& schedule, int replicas) {
+/// Gives each replica ranks and stages of its own. `data`: the data coordinate of each.
+void unfold_schedule(LowerInputs& inputs, const std::vector<int>& data) {
+  Schedule& schedule = inputs.schedule;
   const Schedule one = schedule;
   const int ranks = static_cast<int>(one.ranks.size());
+  const int replicas = static_cast<int>(data.size());
   schedule.replicas = replicas;
   schedule.stages = one.stages * replicas;
-  for (int replica = 1; replica < replicas; ++replica) {
+  schedule.ranks.clear();
+  for (int replica = 0; replica < replicas; ++replica) {
+    const bool alike = inputs.replica_schedules.empty();
+    const Schedule& own = alike ? one : inputs.replica_schedules.at(data[replica]);
+    CHECK(own.ranks.size() == one.ranks.size(), "the ranks of one replica");
+    for (const std::vector<Sequence>& rank : own.ranks) {
+      schedule.ranks.push_back(of_replica(rank, replica * one.stages));
+    }
+    if (replica == 0) continue;
     for (const int rank : one.rank_of_stage) {
       schedule.rank_of_stage.push_back(rank + replica * ranks);
-    }
-    for (const std::vector<Sequence>& rank : one.ranks) {
-      schedule.ranks.push_back(of_replica(rank, replica * one.stages));
     }
     schedule.weight_versions.insert(schedule.weight_versions.end(), one.weight_versions.begin(),
                                     one.weight_versions.end());
@@ -50,13 +58,18 @@ LowerInputs unfold(LowerInputs inputs) {
   CHECK(mesh.degree(Dimension::Pipeline) == ranks, "a rank for each pipeline coordinate");
   const auto simulated = simulated_ranks(mesh, inputs.unfolded);
   const int replicas = static_cast<int>(simulated.size()) / ranks;
-  if (replicas == 1 && !is_mixed(inputs.cluster)) return inputs;
+  const bool shares = !inputs.replica_schedules.empty();
+  if (replicas == 1 && !is_mixed(inputs.cluster) && !shares) return inputs;
   const int stages = inputs.schedule.stages;
   const std::size_t slices = inputs.schedule.slices;
   CHECK(inputs.stages.size() == inputs.cluster.machines.size() * slices * stages,
         "a cost for each machine, slice and stage");
-  if (replicas > 1) {
-    unfold_schedule(inputs.schedule, replicas);
+  if (replicas > 1 || shares) {
+    std::vector<int> data;
+    for (int replica = 0; replica < replicas; ++replica) {
+      data.push_back(simulated[replica * ranks][static_cast<int>(Dimension::Data)]);
+    }
+    unfold_schedule(inputs, data);
     inputs.roles = roles_of_copies(inputs.roles, replicas);
   }
   std::vector<std::size_t> machines;  // by rank

@@ -41,6 +41,10 @@ TEST_CASE("short keys are answered with the key, or with its path from the top")
     CHECK(key_meant(typed, none) == path);
   }
   CHECK(!key_meant("tensr", parallel));
+  INFO("a word of one command where another has the other word");
+  CHECK(key_meant("machine", {"cluster"}) == "cluster");
+  CHECK(key_meant("cluster", {"machine"}) == "machine");
+  CHECK(!key_meant("machine", none));
 }
 
 TEST_CASE("messages carry what was meant: keys, names, units") {

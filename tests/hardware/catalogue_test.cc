@@ -149,6 +149,23 @@ TEST_CASE("every number in the catalogue names its origin, and every origin its 
   }
 }
 
+TEST_CASE("every price in the catalogue names a source with its day, and none is recalled") {
+  int prices = 0;
+  for (const std::string& name : catalogue_names()) {
+    const JsonValue file = read_json_file(data_folder("hardware/catalogue") + "/" + name + ".json");
+    if (file.find("price") == nullptr) continue;
+    CAPTURE(name);
+    ++prices;
+    const std::string& source = file.find("origin")->find("price")->text;
+    CHECK(source.find("recalled") == std::string::npos);
+    CHECK(source.find("USD") != std::string::npos);
+    bool dated = false;
+    for (const char* year : {" 2025", " 2026"}) dated = dated || source.find(year) != source.npos;
+    CHECK(dated);
+  }
+  CHECK(prices >= 8);
+}
+
 TEST_CASE("a DGX A100 carries the figures of its datasheet") {
   const Cluster cluster = load("dgx-a100-80g");
   CHECK_EQ(cluster.machines.front().devices_per_node, 8);

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "hardware/networks/cluster_reader.h"
 #include "tests/hardware/link_graph.h"
 
 namespace interlock::mixed_routes_test {
@@ -106,6 +107,91 @@ TEST_CASE("sites may have other numbers of nodes") {
   CHECK(route(cluster, 0, 5).bandwidth == BytesPerSecond(10e9));
   CHECK(route(cluster, 0, 7).bandwidth == BytesPerSecond(1e9));
   CHECK(route(cluster, 6, 8).bandwidth == BytesPerSecond(1e9));
+}
+
+/// Two nodes with a device of each of two kinds per socket of a box, and the box with one kind.
+struct Boxes {
+  Cluster kinds, alike;
+};
+
+/// Reads a box of four devices, of which six are used in two nodes; `box` has its links.
+Boxes boxes(const std::string& box, const std::string& network) {
+  const std::string fast = R"({"name": "fast", "peak": {"bf16": "4 TFLOP/s"}, "memory": "2 GiB",
+                              "memory_bandwidth": "1 TB/s", "efficiency": "peak"})";
+  const std::string slow = R"({"name": "slow", "peak": {"bf16": "1 TFLOP/s"}, "memory": "1 GiB",
+                              "memory_bandwidth": "1 TB/s", "efficiency": "peak"})";
+  const std::string machine = R"({"kind": "machine", "nodes": 2, "devices": 6, )" + box + network;
+  const auto read = [&](const std::string& own) {
+    const JsonValue value = parse_json(machine + own + "}", "c.json");
+    Diagnostics diagnostics;
+    Cluster cluster = read_cluster({&value, "/cluster"}, diagnostics);
+    for (const std::string& message : diagnostics.messages()) FAIL(message);
+    return cluster;
+  };
+  return {read(R"("kinds": [{"device": )" + slow + R"(, "count": 3}, {"device": )" + fast + "}]"),
+          read(R"("devices_per_node": 4, "device": )" + slow)};
+}
+
+TEST_CASE("devices of several kinds in a node use the links of the node that has one kind") {
+  for (const std::string& box :
+       {std::string(R"("port": {"bandwidth": "100 GB/s", "latency": "1 us"},
+                       "host": {"bandwidth": "20 GB/s"},
+                       "cards": {"per_node": 2, "bandwidth": "10 GB/s", "latency": "5 us"}, )"),
+        std::string(R"("port": {"bandwidth": "30 GB/s"}, "host": {"bandwidth": "20 GB/s"},
+                       "pcie": {"switches": 2, "sockets": 2, "uplink": {"bandwidth": "30 GB/s"},
+                                "socket_link": {"bandwidth": "40 GB/s"}},
+                       "cards": {"per_node": 1, "bandwidth": "10 GB/s", "latency": "5 us"}, )")}) {
+    for (const std::string& network :
+         {std::string(), std::string(R"("network": {"kind": "fat-tree", "nodes_per_leaf": 1,
+                                                    "oversubscription": 2}, )")}) {
+      const Boxes both = boxes(box, network);
+      CHECK(nodes(both.kinds) == 2);
+      for (int from = kHost; from < 6; ++from) {
+        for (int to = kHost; to < 6; ++to) {
+          if (from == to) continue;
+          const Route own = route(both.kinds, from, to), like = route(both.alike, from, to);
+          CHECK(own.links == like.links);
+          CHECK(own.latency == like.latency);
+          CHECK(own.bandwidth == like.bandwidth);
+          for (const LinkId id : own.links) {
+            CHECK(link(both.kinds, id).name == link(both.alike, id).name);
+            CHECK(link(both.kinds, id).bandwidth == link(both.alike, id).bandwidth);
+          }
+        }
+      }
+      for (int device = 0; device < 6; ++device) {
+        CHECK(machine_of(both.kinds, device).device.name == (device % 4 == 3 ? "fast" : "slow"));
+        CHECK(node_of(both.kinds, device) == device / 4);
+        CHECK(card_of(both.kinds, device) == card_of(both.alike, device));
+      }
+    }
+  }
+}
+
+TEST_CASE("kinds of a node that do not fit it are refused") {
+  const auto told = [](const std::string& text) {
+    const JsonValue value = parse_json(text, "c.json");
+    Diagnostics diagnostics;
+    read_cluster({&value, "/cluster"}, diagnostics);
+    std::string all;
+    for (const std::string& message : diagnostics.messages()) all += message;
+    return all;
+  };
+  const auto box = [](const std::string& own) {
+    return R"({"machine": "pcie-rtx-4090", )" + own + "}";
+  };
+  const std::string kinds = R"("kinds": [{"device": "rtx-4090", "count": 4}, {"device": "rtx-3090",
+      "count": 4}])";
+  CHECK(told(box(kinds)) == "");
+  CHECK(told(box(R"("device": "rtx-3090", )" + kinds)) ==
+        "c.json:1: /cluster/device: given beside \"kinds\", each of which has its own; expected "
+        "one of the two");
+  CHECK(told(box(R"("kinds": [])")).find("wrong list of kinds; expected 1 to 64 objects") !=
+        std::string::npos);
+  CHECK(told(box(R"("kinds": [{"count": 4}])")).find("missing key \"device\"") !=
+        std::string::npos);
+  CHECK(told(box(R"("nodes": 600, )" + kinds)).find("expected at most 512 nodes") !=
+        std::string::npos);
 }
 
 }  // namespace

@@ -314,8 +314,8 @@ TEST_CASE("what cannot be built is refused in words, where it is written") {
     return all.size() == 1 ? all[0] : std::to_string(all.size()) + " mistakes";
   };
   CHECK(said(R"({"model_type": "mistral"})") ==
-        "s.json:1: /model: max_position_embeddings is what the model may be asked for, not the "
-        "length of samples; expected it said: --sequence-length 4096, or {\"base\": ..., "
+        "s.json:1: /model: a config.json has no length of samples: max_position_embeddings is what "
+        "the model may be asked for; expected it said: --sequence-length 4096, or {\"base\": ..., "
         "\"sequence_length\": 4096}");
   CHECK(said("{\n\"model_type\": \"llama\",\n\"num_key_value_heads\": 3}") ==
         "s.json:3: /model/num_key_value_heads: kv_heads 3 does not divide attention_heads 32; "

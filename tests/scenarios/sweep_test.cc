@@ -141,8 +141,9 @@ TEST_CASE("a mistake that several scenarios share is told once, one of a value w
             "training.model.x": [1]})");
   CHECK(mistakes_of(parse_json(text, "sweep.json")) ==
         "sweep.json: /training/model: unknown key; known: strategy, schedule, global_batch_size, "
-        "micro_batch_size, micro_batches, precision, optimizer, weights, weight_copies, framework, "
-        "lora, ...\n"
+        "micro_batch_size, micro_batches, replica_micro_batches, precision, optimizer, weights, "
+        "weight_copies, "
+        "framework, ...\n"
         "sweep.json:9: /training/steps: expected a whole number from 1 to 1000000, got -2");
 }
 

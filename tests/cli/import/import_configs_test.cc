@@ -152,6 +152,50 @@ num_processes: 8
   CHECK(at(s, "training", "offload").find("optimizer")->number == 1);
 }
 
+/// A FSDP YAML as `accelerate config` writes it, with `more` lines of its fsdp_config.
+std::string fsdp_yaml(const std::string& more, const std::string& below = "") {
+  return "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nmixed_precision: bf16\n"
+         "num_machines: 2\nnum_processes: 16\nfsdp_config:\n"
+         "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n" +
+         more + below;
+}
+
+TEST_CASE("FSDP of accelerate: both versions, hybrid shards, recomputation, ranks of tensors") {
+  const auto read = [](const std::string& text) {
+    return imported("deepspeed", "fsdp.yaml", text,
+                    {"--model", "gpt2-medium", "--micro-batch-size", "4"});
+  };
+  const auto stage = [&](const std::string& more) {
+    return at(read(fsdp_yaml(more)), "parallel", "zero_stage").number;
+  };
+  CHECK(stage("  fsdp_sharding_strategy: 1\n") == 3);
+  CHECK(stage("  fsdp_sharding_strategy: SHARD_GRAD_OP\n") == 2);
+  CHECK(stage("  fsdp_sharding_strategy: NO_SHARD\n") == 0);
+  INFO("the second version frees weights unless it is told not to, whatever the first is told");
+  CHECK(stage("  fsdp_version: 2\n") == 3);
+  CHECK(stage("  fsdp_version: 2\n  fsdp_reshard_after_forward: false\n"
+              "  fsdp_sharding_strategy: FULL_SHARD\n") == 2);
+  CHECK(stage("  fsdp_reshard_after_forward: SHARD_GRAD_OP\n") == 2);
+  const JsonValue hybrid = read(
+      fsdp_yaml("  fsdp_sharding_strategy: HYBRID_SHARD\n  fsdp_activation_checkpointing: true\n"));
+  CHECK(at(hybrid, "parallel", "shard").number == 8);
+  CHECK(at(hybrid, "parallel", "zero_stage").number == 3);
+  CHECK(at(hybrid, "training", "recompute").text == "full");
+  CHECK(hybrid.find("parallel")->find("gradient_reduction") == nullptr);
+  const JsonValue mesh =
+      read(fsdp_yaml("  fsdp_version: 2\n",
+                     "parallelism_config:\n  parallelism_config_dp_replicate_size: 2\n"
+                     "  parallelism_config_dp_shard_size: 2\n  parallelism_config_tp_size: 2\n"
+                     "  parallelism_config_cp_size: 2\n"));
+  CHECK(at(mesh, "parallel", "tensor").number == 2);
+  CHECK(at(mesh, "parallel", "context").number == 2);
+  CHECK(at(mesh, "parallel", "data").number == 4);
+  CHECK(at(mesh, "parallel", "shard").number == 4);
+  CHECK(refusal("deepspeed", "fsdp.yaml", fsdp_yaml("  fsdp_sharding_strategy: HALF\n"),
+                {"--model", "gpt2-medium", "--micro-batch-size", "4"})
+            .find("expected FULL_SHARD, SHARD_GRAD_OP") != std::string::npos);
+}
+
 TEST_CASE("a configuration of NeMo says Megatron's arguments in other words") {
   // NVIDIA/NeMo @ 8cfedd7, examples/nlp/language_modeling/conf/megatron_gpt_config.yaml: the names.
   const JsonValue s = imported("nemo", "gpt.yaml", R"(

@@ -167,6 +167,17 @@ TEST_CASE("the name of a device in the place of a machine is answered with its m
   CHECK(mistake("\"8xh800\"") ==
         "c.json:1: unknown name \"8xh800\", which is a device, no "
         "machine; did you mean \"hgx-h800\"?");
+  INFO("neither device nor machine: a beginning, a number, a device with more behind it");
+  CHECK(mistake("\"p5\"") ==
+        "c.json:1: unknown name \"p5\"; did you mean \"p5-48xlarge\", \"p5e-48xlarge\" or "
+        "\"p5en-48xlarge\"?");
+  CHECK(machines_like("4090") == "did you mean \"pcie-rtx-4090\"?");
+  CHECK(machines_like("RTX 5090") == "did you mean \"pcie-rtx-5090\"?");
+  CHECK(machines_like("H200-SXM").find("\"dgx-h200\"") != std::string::npos);
+  CHECK(machines_like("H200-SXM").find("h100") == std::string::npos);
+  CHECK(machines_like("A100-SXM4").find("\"dgx-a100-40g\"") != std::string::npos);
+  CHECK(machines_like("cluster") == "");
+  CHECK(mistake("\"h100.json\"").find("did you mean") == std::string::npos);
   CHECK(mistake("\"dgx-h10\"").find("did you mean \"dgx-h100\"?") != std::string::npos);
 }
 

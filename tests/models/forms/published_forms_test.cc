@@ -119,5 +119,75 @@ TEST_CASE("OpenELM's layers have heads and widths of their own") {
   CHECK(graph.notes.empty());
 }
 
+TEST_CASE("Cohere's layers read one norm without biases, and their readout is the embedding") {
+  // Aya Expanse 8B; its published weights are 8,028,033,024.
+  const std::int64_t h = 4096, f = 14336, keys = 8 * 128, v = 256000;
+  const std::int64_t layer = 2 * h * h + 2 * h * keys + 3 * h * f + h;
+  const std::string aya = R"({"model_type": "cohere", "hidden_size": 4096, "num_hidden_layers": 32,
+      "intermediate_size": 14336, "num_attention_heads": 32, "num_key_value_heads": 8,
+      "layer_norm_eps": 1e-5, "logit_scale": 0.125, "rope_theta": 10000, "hidden_act": "silu")";
+  const ModelGraph graph = built(aya + "}");
+  MESSAGE("embedding " << v * h << " + 32 layers of " << layer << " + norm " << h);
+  CHECK(v * h + 32 * layer + h == 8'028'033'024);
+  CHECK(parameters_of(graph) == 8'028'033'024);
+  CHECK(graph.notes.empty());
+  INFO("norms of queries and keys, as in Command R+, have scales of each head");
+  CHECK(parameters_of(built(aya + R"(, "use_qk_norm": true})")) ==
+        8'028'033'024 + 32 * (32 + 8) * 128);
+  INFO("a layer norm with biases has another number for each scale: 32 and the last");
+  const auto plain = [](const std::string& biased) {
+    return parameters_of(built(R"({"kind": "transformer", "layers": 32, "hidden_size": 4096,
+        "sequence_length": 64, "vocab_size": 10, "attention_heads": 32, "parallel_residual": true,
+        "shared_norm": true, "norm_bias": )" +
+                               biased + "}"));
+  };
+  CHECK(plain("true") - plain("false") == 33 * 4096);
+}
+
+TEST_CASE("a class that is not known may have biases at queries alone") {
+  // Seed-OSS 36B; its published weights are 36,151,104,512.
+  const std::int64_t h = 5120, f = 27648, q = 80 * 128, keys = 8 * 128, v = 155136;
+  const std::int64_t layer = 2 * h * q + 2 * h * keys + 3 * h * f + q + 2 * keys + 2 * h;
+  CHECK(2 * v * h + 64 * layer + h == 36'151'104'512);
+  CHECK(parameters_of(built(R"({"model_type": "seed_oss", "attention_bias": true,
+      "attention_out_bias": false, "mlp_bias": false, "head_dim": 128, "hidden_act": "silu",
+      "hidden_size": 5120, "intermediate_size": 27648, "num_attention_heads": 80,
+      "num_hidden_layers": 64, "num_key_value_heads": 8, "rms_norm_eps": 1e-6,
+      "rope_theta": 10000000.0, "tie_word_embeddings": false, "vocab_size": 155136,
+      "sequence_length": 4096})")) == 36'151'104'512);
+}
+
+TEST_CASE("a class that has parts without keys is refused by them, in one sentence") {
+  // Fields of google/gemma-3n-E4B, as huggingface/transformers @ 01854809 has them
+  // (src/transformers/models/gemma3n/configuration_gemma3n.py).
+  const JsonValue value = parse_json(R"({"model_type": "gemma3n", "text_config": {
+      "model_type": "gemma3n_text", "hidden_size": 2048, "hidden_size_per_layer_input": 256,
+      "vocab_size_per_layer_input": 262144, "altup_num_inputs": 4, "laurel_rank": 64,
+      "num_kv_shared_layers": 15, "num_hidden_layers": 35, "intermediate_size": 16384}})",
+                                     "config.json");
+  Diagnostics diagnostics;
+  build_model({&value, "/model"}, {}, diagnostics);
+  REQUIRE(diagnostics.messages().size() == 1);
+  const std::string& told = diagnostics.messages()[0];
+  CHECK(told.find("/model/text_config/model_type: models of \"gemma3n_text\" have") !=
+        std::string::npos);
+  for (const char* part : {"altup_num_inputs", "hidden_size_per_layer_input", "laurel_rank",
+                           "num_kv_shared_layers", "activation_sparsity_pattern"}) {
+    CHECK_MESSAGE(told.find(part) != std::string::npos, part);
+  }
+}
+
+TEST_CASE("a configuration that names no length asks for one, whatever it is") {
+  const JsonValue value = parse_json(R"({"model_type": "zamba", "rms_norm_eps": 1e-6,
+      "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4,
+      "num_hidden_layers": 2, "vocab_size": 100})",
+                                     "config.json");
+  Diagnostics diagnostics;
+  build_model({&value, "/model"}, {}, diagnostics);
+  REQUIRE(diagnostics.messages().size() == 1);
+  CHECK(diagnostics.messages()[0].find("expected it said: --sequence-length 4096") !=
+        std::string::npos);
+}
+
 }  // namespace
 }  // namespace interlock::published_forms_test
