@@ -1,4 +1,4 @@
-// What callers of the library are told of exceptions inside it.
+// Holds the library to telling what the system refuses apart from bugs.
 // SPDX-License-Identifier: Apache-2.0
 #include "library/boundary.h"
 
