@@ -21,6 +21,12 @@ inline int cases(int usual) {
   return std::max(1, static_cast<int>(std::lround(usual * times_as_many_cases())));
 }
 
+/// Returns how often at least something has to be met in `cases()`: `usual` times, in proportion if
+/// INTERLOCK_CASES asks for fewer cases.
+inline int met_by_cases(int usual) {
+  return static_cast<int>(usual * std::min(1.0, times_as_many_cases()));
+}
+
 /// Says whether this is a soak, in which grids are visited whole.
 inline bool is_soak() { return times_as_many_cases() > 1; }
 
