@@ -257,7 +257,11 @@ std::vector<RowPrediction> predict_rows(const std::vector<const MeasuredRow*>& r
        },
        .work =
            [&](std::size_t row) { return bytes_of(timed_prediction(*rows[row], efficiencies)); },
-       .done = [&](const JobResult& result) { predictions[result.job] = prediction_of(result); },
+       .done =
+           [&](const JobResult& result) {
+             refuse_unanswered(result);
+             predictions[result.job] = prediction_of(result);
+           },
        .stop = {}},
       jobs);
   return predictions;
