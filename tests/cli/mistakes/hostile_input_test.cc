@@ -67,6 +67,16 @@ TEST_CASE("sizes of Megatron arguments that overflow, and lists without end, are
   CHECK(folder.files() == std::vector<std::string>{"run.sh"});
 }
 
+TEST_CASE("a word that variables of a script make too long is refused by its line") {
+  const Folder folder;
+  std::string script = "A=aaaaaaaaaa\n";
+  for (int doubled = 0; doubled < 15; ++doubled) script += "A=$A$A\n";
+  folder.file("run.sh", script + "python pretrain_gpt.py --num-layers 4 --save $A\n");
+  CHECK(
+      refusal(folder, "import megatron run.sh --cluster dgx-h100 --out s.json") ==
+      "run.sh:15: variables make a word of more than 100000 characters; expected a shorter one\n");
+}
+
 TEST_CASE("an array of arguments may end on the line of its last value") {
   const Folder folder;
   folder.file("run.sh",
