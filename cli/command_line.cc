@@ -38,34 +38,7 @@ class CommandLine {
     root_.name = "interlock";
     root_.footer = kExamples;
     root_.add("--version", {}, "Display program version information and exit");
-    Command& one = add("simulate", "run one scenario", [this] { simulate(options_); });
-    add_inputs(one, options_, 1);
-    add_outputs(one, options_);
-    Command& several = add("compare", "run several scenarios into one table and one report",
-                           [this] { compare(options_); });
-    add_inputs(several, options_);
-    add_outputs(several, options_);
-    add_sweep(add("sweep", "run hundreds of scenarios into a database, and rank them",
-                  [this] { exit_code_ = sweep(swept_) ? kSuccess : kInterrupted; }),
-              swept_);
-    add_merge(add("merge", "put the parts of a sweep together", [this] { merge(merged_); }),
-              merged_);
-    add_rank(add("rank", "print the best rows of a sweep", [this] { rank(ranked_); }), ranked_);
-    add_explain(add("explain", "say where the time goes, and what one step better would bring",
-                    [this] { exit_code_ = explain(explained_) ? kSuccess : kInterrupted; }),
-                explained_);
-    add_search(add("search", "find the plans worth having: degrees, micro-batches, schedules",
-                   [this] { exit_code_ = search(searched_) ? kSuccess : kInterrupted; }),
-               searched_);
-    add_init(add("init", "write a scenario of a model, a machine and a number of devices",
-                 [this] { init(begun_); }),
-             begun_);
-    add_plan(add("plan", "how many GPUs, which, how long, how much: the best plan of each size",
-                 [this] { exit_code_ = plan_devices(sized_) ? kSuccess : kInterrupted; }),
-             sized_);
-    add_studio(add("studio", "what-if questions on a page: edit, slide, and see the step change",
-                   [this] { studio(studied_); }),
-               studied_);
+    add_predictions();
     Command& checked = add("check", "say whether scenario files are right, without running them",
                            [this] { check(options_); });
     add_inputs(checked, options_);
@@ -118,6 +91,38 @@ class CommandLine {
   }
 
  private:
+  /// Adds the commands that predict: steps, sweeps of them, and what is better.
+  void add_predictions() {
+    Command& one = add("simulate", "run one scenario", [this] { simulate(options_); });
+    add_inputs(one, options_, 1);
+    add_outputs(one, options_);
+    Command& several = add("compare", "run several scenarios into one table and one report",
+                           [this] { compare(options_); });
+    add_inputs(several, options_);
+    add_outputs(several, options_);
+    add_sweep(add("sweep", "run hundreds of scenarios into a database, and rank them",
+                  [this] { exit_code_ = sweep(swept_) ? kSuccess : kInterrupted; }),
+              swept_);
+    add_merge(add("merge", "put the parts of a sweep together", [this] { merge(merged_); }),
+              merged_);
+    add_rank(add("rank", "print the best rows of a sweep", [this] { rank(ranked_); }), ranked_);
+    add_explain(add("explain", "say where the time goes, and what one step better would bring",
+                    [this] { exit_code_ = explain(explained_) ? kSuccess : kInterrupted; }),
+                explained_);
+    add_search(add("search", "find the plans worth having: degrees, micro-batches, schedules",
+                   [this] { exit_code_ = search(searched_) ? kSuccess : kInterrupted; }),
+               searched_);
+    add_init(add("init", "write a scenario of a model, a machine and a number of devices",
+                 [this] { init(begun_); }),
+             begun_);
+    add_plan(add("plan", "how many GPUs, which, how long, how much: the best plan of each size",
+                 [this] { exit_code_ = plan_devices(sized_) ? kSuccess : kInterrupted; }),
+             sized_);
+    add_studio(add("studio", "what-if questions on a page: edit, slide, and see the step change",
+                   [this] { studio(studied_); }),
+               studied_);
+  }
+
   /// Returns `words` without those that help is asked for, which the parser would take for
   /// commands.
   std::vector<std::string> without_helped(const std::vector<std::string>& words) {

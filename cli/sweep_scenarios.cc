@@ -15,6 +15,7 @@
 #include "reports/sweeps/sweep_store.h"
 #include "scenarios/load/loader.h"
 #include "scenarios/sweep/rank_pool.h"
+#include "scenarios/sweep/told_failure.h"
 #include "scenarios/sweep/worker_pool.h"
 
 namespace interlock {
@@ -145,15 +146,18 @@ class SweepRun {
   std::size_t added_ = 0;
 };
 
-/// Does what rank 0 says. What is wrong with the sweep rank 0 tells, once.
+/// Does what rank 0 says. What is wrong with the sweep rank 0 tells, once; where it alone can read
+/// the sweep, each row that this rank is given tells why there is none.
 void serve(const SweepOptions& options, RankPool& ranks) {
   std::optional<SweepRun> run;
+  std::string problem;
   try {
     run.emplace(options, read_swept_document(options.file, options.overrides));
-  } catch (const Error&) {
-    run.reset();
+  } catch (const std::exception& failure) {
+    problem = told_failure(failure).words;
   }
-  ranks.serve(run ? run->work() : [](std::size_t) { return std::string(); });
+  if (run) return ranks.serve(run->work());
+  ranks.serve([&](std::size_t) -> std::string { throw Error(problem); });
 }
 
 }  // namespace

@@ -122,6 +122,7 @@ std::vector<FittedParameter> chosen(const FitOptions& options,
                                     const std::vector<MeasurementFile>& files) {
   std::vector<FittedParameter> parameters = fitted_parameters(files);
   std::vector<std::string> names;
+  names.reserve(parameters.size());
   for (const FittedParameter& parameter : parameters) names.push_back(name_of(parameter));
   for (const std::string& asked : options.parameters) {
     if (std::find(names.begin(), names.end(), asked) != names.end()) continue;

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "scenarios/contract/set_key.h"
 #include "scenarios/sweep/sweep_plan.h"
+#include "scenarios/sweep/told_failure.h"
 
 namespace interlock::v0 {
 namespace {
@@ -49,6 +50,12 @@ Error told(const interlock::Error& error) {
     if (end != std::string::npos) diagnostics.back().hint = mistake.message.substr(end + 2);
   }
   return Error(error.what(), std::move(diagnostics));
+}
+
+void throw_told(const std::exception& failure) {
+  const ToldFailure told = told_failure(failure);
+  if (told.ours) throw InternalError(failure.what());
+  throw Error(told.words, {{.file = {}, .path = {}, .message = told.words, .hint = {}}});
 }
 
 namespace {

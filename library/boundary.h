@@ -1,8 +1,9 @@
 // Boundary: what is thrown inside, as callers of the library know it.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Inside, a mistake of the user's is interlock::Error and any other exception is a bug. Callers see
-// v0::Error, v0::InternalError, std::bad_alloc, and what their own callbacks throw.
+// Inside, a mistake of the user's is interlock::Error, and most other exceptions are bugs. Callers
+// see v0::Error, also of what the system refuses, v0::InternalError, std::bad_alloc, and what their
+// own callbacks throw.
 #pragma once
 
 #include <exception>
@@ -25,6 +26,8 @@ struct CallerThrew {
 
 /// Returns `error` with each message parted from its hint, which follows a semicolon.
 Error told(const interlock::Error& error);
+/// Throws: Error with told_failure()'s words if `failure` is the system's, else InternalError.
+[[noreturn]] void throw_told(const std::exception& failure);
 
 /// Returns what `work` returns, done under the locale "C". Throws: as callers know it.
 template <class Work>
@@ -38,8 +41,8 @@ auto at_boundary(const Work& work) -> decltype(work()) {
     throw told(error);
   } catch (const std::bad_alloc&) {
     throw;
-  } catch (const std::exception& bug) {
-    throw InternalError(bug.what());
+  } catch (const std::exception& failure) {
+    throw_told(failure);
   }
 }
 

@@ -20,6 +20,7 @@ void hand_over(const std::string& text, char** answer) {
 
 std::string error_json(const std::string& message, const std::vector<Diagnostic>& diagnostics) {
   std::vector<JsonValue> items;
+  items.reserve(diagnostics.size());
   for (const Diagnostic& one : diagnostics) {
     items.push_back(json_object({{"file", json_text(one.file)},
                                  {"line", json_number(one.line)},

@@ -37,6 +37,7 @@ JsonValue module_of(const StageCost& stage) {
 
 JsonValue model_of(const std::vector<StageCost>& stages) {
   std::vector<JsonValue> modules;
+  modules.reserve(stages.size());
   for (const StageCost& stage : stages) modules.push_back(module_of(stage));
   return json_object({{"kind", json_text("profile")}, {"modules", json_list(std::move(modules))}});
 }

@@ -267,6 +267,7 @@ std::string report_html(const std::vector<Result>& results) {
   return at_boundary([&] {
     if (results.empty()) throw interlock::Error("a report of no results; expected one or more");
     std::vector<ScenarioResult> inside;
+    inside.reserve(results.size());
     for (const Result& result : results) inside.push_back(Inside::data_of(result).result);
     const std::vector<bool> drawn = page_sections(inside).drawn;
     for (std::size_t i = 0; i < results.size(); ++i) {

@@ -187,6 +187,7 @@ class Tower {
     }
     put("merge", json_number(merge), connector);
     std::vector<JsonValue> list;
+    list.reserve(widths.size());
     for (const double one : widths) list.push_back(json_number(one));
     if (!list.empty()) put("hidden_size", json_list(list), connector);
     put("connector", connector, encoder_);

@@ -55,8 +55,8 @@ Q bounded(const JsonNode& node, std::optional<Q> value, const Range<Q>& range,
 }
 
 constexpr Range<BytesPerSecond> kBandwidths = {BytesPerSecond(1), BytesPerSecond(1e18),
-                                               "1 B/s to 1 EB/s"};
-constexpr Range<Bytes> kSizes = {Bytes(1), Bytes(1e18), "1 B to 1 EB"};
+                                               "1 B/s to 1000 PB/s"};
+constexpr Range<Bytes> kSizes = {Bytes(1), Bytes(1e18), "1 B to 1000 PB"};
 constexpr Range<Seconds> kDelays = {Seconds(), Seconds(1000), "0 s to 1000 s"};
 
 }  // namespace

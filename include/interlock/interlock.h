@@ -12,9 +12,10 @@
 // ranks and stages count from 0.
 //
 // Every function may be called from several threads at once. None prints, ends the process, forks
-// it, or touches signals, locale and current folder. What fails throws Error (the text is wrong) or
-// InternalError (interlock is). Links that are shared are simulated by interlock's own engine,
-// whose times are those of SimGrid; Options::engine asks for SimGrid itself, which takes a fork.
+// it, or touches signals, locale and current folder. What fails throws Error (the text is wrong, or
+// the system refuses a thread or a name), InternalError (interlock is wrong) or std::bad_alloc.
+// Links that are shared are simulated by interlock's own engine, whose times are those of SimGrid;
+// Options::engine asks for SimGrid itself, which takes a fork.
 //
 // Structs may grow at their end with each 0.x; programs are then compiled again.
 #pragma once

@@ -6,6 +6,7 @@
 #include <map>
 #include <sstream>
 
+#include "base/error.h"
 #include "reports/megatron/shell_values.h"
 
 namespace interlock {
@@ -107,6 +108,7 @@ class Script {
   std::string filled_in(const std::string& word) const;
 
   Settings& settings_;
+  int line_ = 0;
   std::map<std::string, std::string> variables_;
   std::string open_;      // the name whose values may follow
   bool array_ = false;    // words up to a ")" are those of an array
@@ -120,6 +122,7 @@ bool closes_array(const std::string& word) {
 }
 
 void Script::add_line(const std::string& line, int number) {
+  line_ = number;
   if (!document_.empty()) {
     if (shell_words(line) == std::vector{document_}) document_.clear();
     return;
@@ -219,10 +222,10 @@ std::string Script::value_of(const std::string& name, const std::string& rest,
   return otherwise > 0 ? rest.substr(otherwise) : written;
 }
 
-/// Puts in $NAME, ${NAME} and ${NAME:-otherwise}.
+/// Puts in $NAME, ${NAME} and ${NAME:-otherwise}. Throws: Error if that makes a word too long.
 std::string Script::filled_in(const std::string& word) const {
   std::string whole;
-  for (std::size_t at = 0; at < word.size() && whole.size() < kLongestWord;) {
+  for (std::size_t at = 0; at < word.size();) {
     const bool braces = word.compare(at, 2, "${") == 0;
     const std::size_t from = at + (braces ? 2 : 1);
     const std::size_t end = word[at] == '$' ? name_end(word, from, false) : from;
@@ -235,6 +238,11 @@ std::string Script::filled_in(const std::string& word) const {
     whole += value_of(word.substr(from, end - from), word.substr(end, close - end),
                       word.substr(at, next - at));
     at = next;
+    if (whole.size() > kLongestWord) {
+      throw Error(settings_.file() + ":" + std::to_string(line_) +
+                  ": variables make a word of more than " + std::to_string(kLongestWord) +
+                  " characters; expected a shorter one");
+    }
   }
   return whole;
 }

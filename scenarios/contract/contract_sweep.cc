@@ -64,9 +64,71 @@ ContractObject limits() {
                    {"power", power(), "", "Power of all devices, on average over a step."}}};
 }
 
-ContractObject search() {
+/// Returns the keys of "search" that say how many devices take part, and in which way.
+std::vector<ContractKey> search_degrees() {
+  const ContractType devices = one_or_more(whole(1, kMostDevices));
+  return {{"devices", devices, "all of the cluster", "Numbers of devices to use."},
+          {"tensor", devices, "divisors of the devices that lie inside a node", "Tensor degrees."},
+          {"pipeline", devices, "divisors of the devices", "Pipeline degrees."},
+          {"data", devices, "whatever is left", "Data-parallel degrees."},
+          {"context", devices, "1, and divisors that leave each device 4,096 tokens or more",
+           "Context degrees."},
+          {"context_layout", one_or_more(one_of({"ring", "all_to_all"})),
+           "both where sequences are divided", "How attention sees whole sequences."},
+          {"expert", devices, "divisors of the model's experts, as far as there are devices",
+           "Expert degrees."},
+          {"expert_tensor", devices, "`tensor`, and 1 where `parallel` has `sequence_parallel`",
+           "Devices that divide each expert."}};
+}
+
+/// Returns the keys of "search" for everything but degrees and limits.
+std::vector<ContractKey> search_choices() {
   const ContractType devices = one_or_more(whole(1, kMostDevices));
   return {
+      {"zero_stage", one_or_more(whole(0, 3)), "all that data parallelism allows",
+       "Stages of ZeRO."},
+      {"micro_batch_size", one_or_more(whole(1, kMost)), "powers of two",
+       "Samples of a micro-batch."},
+      {"chunks", devices, "of 2, 3, 4, 6 and 8 those that make the longest stage shorter",
+       "Stages of a rank under schedules that lay several in loops."},
+      {"strategy", one_or_more(strategy_type()), "that of training",
+       "Strategies, as in `training`."},
+      {"schedule", one_or_more(schedule_type()),
+       "1f1b, interleaved, zb-h1 and zb-v under global training",
+       "Schedules, as in "
+       "`training`."},
+      {"recompute", one_or_more(recompute_type()),
+       "`none`, `full`; modules that are cheap to compute again; these with `mlp`; where no "
+       "kernel fuses attention `selective`, and `core_attn` with the modules",
+       "What forwards keep, as in `training`."},
+      {"partition", one_or_more(partition_type()), "balanced", "Partitions, as of the scenario."},
+      {"sequence_parallel", one_or_more(boolean()),
+       "`true` where tensors are divided in `1d` and `parallel` does not say",
+       "Whether tensor devices divide sequences between the layers."},
+      {"shard", devices, "all; and those of a node under ZeRO 3, if `parallel` does not say",
+       "ZeRO: devices that share one copy of the states."},
+      {"gradient_reduction", one_or_more(one_of({"step", "micro_batch"})),
+       "as `parallel` says; for another program (`--to`) also `micro_batch`",
+       "ZeRO 2 and 3: when gradients are reduced."},
+      {"overlap_gradients", one_or_more(boolean()), "as `parallel` says",
+       "Whether gradients leave beside the last backward."},
+      {"overlap_weights", one_or_more(boolean()),
+       "`true` under ZeRO 1 and 2, if `parallel` does not say",
+       "Whether weights are gathered beside the first forward."},
+      {"expert_overlap", one_or_more(one_of({"none", "shared_experts", "micro_batches"})),
+       "the experts of all tokens or none, and other micro-batches, if `parallel` does not say",
+       "What runs while tokens are on their way to experts, if `expert` is above 1."},
+      {"offload", one_or_more(object("training.offload")),
+       "as `training` says; where nothing fits without and there is a `host`, the optimiser's "
+       "states, and half or all of the stash with them",
+       "What waits in the memory of hosts."},
+      {"machine_order", one_of({"all", "as_written"}), "all",
+       "Orders of `cluster.machines` that are tried: the first machines hold the first stages. "
+       "`all`: of up to four, if no `network` says where each of them is."}};
+}
+
+ContractObject search() {
+  ContractObject search = {
       .name = "search",
       .meaning =
           "Plans that `interlock search` chooses from, one value or a list of each, and what "
@@ -79,60 +141,11 @@ ContractObject search() {
           {"worth", number(0, 1), "0.01",
            "Share by which a plan must be better than every one before it, in time, memory, cost "
            "or "
-           "energy, to be worth having."},
-          {"devices", devices, "all of the cluster", "Numbers of devices to use."},
-          {"tensor", devices, "divisors of the devices that lie inside a node", "Tensor degrees."},
-          {"pipeline", devices, "divisors of the devices", "Pipeline degrees."},
-          {"data", devices, "whatever is left", "Data-parallel degrees."},
-          {"context", devices, "1, and divisors that leave each device 4,096 tokens or more",
-           "Context degrees."},
-          {"context_layout", one_or_more(one_of({"ring", "all_to_all"})),
-           "both where sequences are divided", "How attention sees whole sequences."},
-          {"expert", devices, "divisors of the model's experts, as far as there are devices",
-           "Expert degrees."},
-          {"expert_tensor", devices, "`tensor`, and 1 where `parallel` has `sequence_parallel`",
-           "Devices that divide each expert."},
-          {"zero_stage", one_or_more(whole(0, 3)), "all that data parallelism allows",
-           "Stages of ZeRO."},
-          {"micro_batch_size", one_or_more(whole(1, kMost)), "powers of two",
-           "Samples of a micro-batch."},
-          {"chunks", devices, "of 2, 3, 4, 6 and 8 those that make the longest stage shorter",
-           "Stages of a rank under schedules that lay several in loops."},
-          {"strategy", one_or_more(strategy_type()), "that of training",
-           "Strategies, as in `training`."},
-          {"schedule", one_or_more(schedule_type()),
-           "1f1b, interleaved, zb-h1 and zb-v under global training",
-           "Schedules, as in "
-           "`training`."},
-          {"recompute", one_or_more(recompute_type()),
-           "`none`, `full`; modules that are cheap to compute again; these with `mlp`; where no "
-           "kernel fuses attention `selective`, and `core_attn` with the modules",
-           "What forwards keep, as in `training`."},
-          {"partition", one_or_more(partition_type()), "balanced",
-           "Partitions, as of the scenario."},
-          {"sequence_parallel", one_or_more(boolean()),
-           "`true` where tensors are divided in `1d` and `parallel` does not say",
-           "Whether tensor devices divide sequences between the layers."},
-          {"shard", devices, "all; and those of a node under ZeRO 3, if `parallel` does not say",
-           "ZeRO: devices that share one copy of the states."},
-          {"gradient_reduction", one_or_more(one_of({"step", "micro_batch"})),
-           "as `parallel` says; for another program (`--to`) also `micro_batch`",
-           "ZeRO 2 and 3: when gradients are reduced."},
-          {"overlap_gradients", one_or_more(boolean()), "as `parallel` says",
-           "Whether gradients leave beside the last backward."},
-          {"overlap_weights", one_or_more(boolean()),
-           "`true` under ZeRO 1 and 2, if `parallel` does not say",
-           "Whether weights are gathered beside the first forward."},
-          {"expert_overlap", one_or_more(one_of({"none", "shared_experts", "micro_batches"})),
-           "the experts of all tokens or none, and other micro-batches, if `parallel` does not say",
-           "What runs while tokens are on their way to experts, if `expert` is above 1."},
-          {"offload", one_or_more(object("training.offload")),
-           "as `training` says; where nothing fits without and there is a `host`, the optimiser's "
-           "states, and half or all of the stash with them",
-           "What waits in the memory of hosts."},
-          {"machine_order", one_of({"all", "as_written"}), "all",
-           "Orders of `cluster.machines` that are tried: the first machines hold the first stages. "
-           "`all`: of up to four, if no `network` says where each of them is."}}};
+           "energy, to be worth having."}}};
+  for (const auto& keys : {search_degrees(), search_choices()}) {
+    search.keys.insert(search.keys.end(), keys.begin(), keys.end());
+  }
+  return search;
 }
 
 }  // namespace

@@ -104,6 +104,7 @@ Answers answer(const JsonValue& document, const Workers& workers, const ChangesT
            },
        .done =
            [&](const JobResult& result) {
+             refuse_unanswered(result);
              ++done;
              if (told) told(done, changes.size());
              if (result.bytes.size() == sizeof(ToldOutcome) && result.problem.empty()) {

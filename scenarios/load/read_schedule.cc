@@ -215,6 +215,16 @@ void check_replays(Section& section, const SchedulePolicy& policy) {
   }
 }
 
+/// Reports keys of an order that is searched for, unless that of `entry` is.
+void refuse_search_keys(Section& section, const ScheduleEntry& entry) {
+  for (const char* key : {"memory", "evaluations"}) {
+    if (const auto node = section.get(key); node && entry.order != OrderSource::Search) {
+      report(section.diagnostics(), *node,
+             in_quotes(entry.name) + " searches for nothing; expected it with \"auto\"");
+    }
+  }
+}
+
 /// Reports keys that only other schedules have a use for.
 void check_traits(Section& section, const SchedulePolicy& policy) {
   const ScheduleEntry& entry = *policy.kind;
@@ -238,12 +248,7 @@ void check_traits(Section& section, const SchedulePolicy& policy) {
     report(section.diagnostics(), *node,
            in_quotes(entry.name) + " overlaps no ops; expected it with a schedule that does");
   }
-  for (const char* key : {"memory", "evaluations"}) {
-    if (const auto node = section.get(key); node && entry.order != OrderSource::Search) {
-      report(section.diagnostics(), *node,
-             in_quotes(entry.name) + " searches for nothing; expected it with \"auto\"");
-    }
-  }
+  refuse_search_keys(section, entry);
   if (const auto node = section.get("slices"); node && !entry.slices) {
     report(section.diagnostics(), *node,
            in_quotes(entry.name) +

@@ -66,6 +66,7 @@ std::vector<int> moved(std::vector<int> cuts, int from, int to) {
 
 std::vector<int> pattern(int stages, int ranks, const std::function<int(int turn, int place)>& at) {
   std::vector<int> rank_of_stage;
+  rank_of_stage.reserve(static_cast<std::size_t>(stages));
   for (int stage = 0; stage < stages; ++stage) {
     rank_of_stage.push_back(at(stage / ranks, stage % ranks));
   }
@@ -166,7 +167,8 @@ class CutSearch {
       const bool fits = bound.fullest <= capacity(bound.memory_capacity);
       const double time = bound.time.value();
       const bool decided = known.lack == 0 && (!fits || time > known.time * (1 + kSameTime));
-      return decided ? kInfinity : time;
+      if (decided) return kInfinity;
+      return time;
     } catch (const Error&) {
       return kInfinity;
     }
@@ -200,6 +202,7 @@ class CutSearch {
       return turn % 2 == 0 ? place : ranks - 1 - place;
     }));
     std::vector<int> blocks;
+    blocks.reserve(static_cast<std::size_t>(stages));
     for (int stage = 0; stage < stages; ++stage) blocks.push_back(stage * ranks / stages);
     add(blocks);
     return all;

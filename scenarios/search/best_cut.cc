@@ -24,6 +24,7 @@ constexpr std::int64_t kOpsOfStage = 6;  // and micro-batch, with messages
 
 JsonValue modules_of(const Partition& partition) {
   std::vector<JsonValue> counts;
+  counts.reserve(static_cast<std::size_t>(partition.stages()));
   for (int stage = 0; stage < partition.stages(); ++stage) {
     counts.push_back(json_number(partition.boundaries[stage + 1] - partition.boundaries[stage]));
   }

@@ -138,13 +138,18 @@ class PlanSearch {
       known.estimate = *findings.estimates[i];
       if (!first) known.grade = static_cast<Grade>(static_cast<int>(candidate.grade) + 1);
       if (known.grade == Grade::PlanBound) known.order = i;
-      count(known);
-      const bool repeats = known.grade == Grade::PlanBound && known.estimate.repeats;
-      if (repeats || (known.grade == Grade::Look && is_alike(known))) {
-        lose(known, Loss::Identical);
-      } else {
-        put(known);
-      }
+      take_known(known);
+    }
+  }
+
+  /// Puts `known` into the queue, unless another plan has the same numbers.
+  void take_known(const Candidate& known) {
+    count(known);
+    const bool repeats = known.grade == Grade::PlanBound && known.estimate.repeats;
+    if (repeats || (known.grade == Grade::Look && is_alike(known))) {
+      lose(known, Loss::Identical);
+    } else {
+      put(known);
     }
   }
 

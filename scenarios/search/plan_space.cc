@@ -244,6 +244,7 @@ void PlanSpace::read_machine_orders() {
   std::iota(order.begin(), order.end(), 0);
   while (std::next_permutation(order.begin(), order.end())) {
     std::vector<JsonValue> other;
+    other.reserve(order.size());
     for (const std::size_t place : order) other.push_back(items[place]);
     machine_orders_.push_back(json_list(std::move(other)));
   }

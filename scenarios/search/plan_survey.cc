@@ -276,6 +276,7 @@ std::vector<Findings> PlanSurvey::bound_layouts(const LayoutsBounded& told) {
     return Errand{.layouts = std::min(kTogether, all - first), .candidate = {.layout = first}};
   };
   const auto take = [&](const JobResult& result) {
+    refuse_unanswered(result);
     const Errand asked = errand(result.job);
     std::string_view bytes = result.bytes;
     for (std::size_t i = 0; i < asked.layouts; ++i, ++done) {
@@ -327,6 +328,7 @@ std::vector<Findings> PlanSurvey::know_better(const std::vector<Candidate>& cand
        .order = [&](std::size_t i) { return bytes_of_errand({.candidate = candidates[turns[i]]}); },
        .done =
            [&](const JobResult& result) {
+             refuse_unanswered(result);
              std::string_view bytes = result.bytes;
              findings[turns[result.job]] = result.problem.empty()
                                                ? take_findings(bytes)

@@ -92,9 +92,9 @@ class RankLayouts {
   std::vector<Setting> settings_of(const Tensors& tensors) const {
     std::vector<JsonValue> layouts;
     for (const int tensor : tensors) {
-      layouts.push_back(
-          json_object({{"tensor", json_number(tensor)},
-                       {"data", json_number(static_cast<double>(devices_of_rank() / tensor))}}));
+      const auto data = devices_of_rank() / tensor;  // without a rest
+      layouts.push_back(json_object(
+          {{"tensor", json_number(tensor)}, {"data", json_number(static_cast<double>(data))}}));
     }
     std::vector<Setting> settings;
     for (Setting setting : best_.settings) {

@@ -35,6 +35,8 @@ int rank_count() {
 
 /// Ranks that were told the end.
 int sent_home = 0;
+/// The rank whose message was read and not answered, as `done` threw; 0: none.
+int unanswered = 0;
 
 struct Message {
   int from = 0;
@@ -54,6 +56,7 @@ Message receive(const MPI_Status& status) {
   std::string bytes(static_cast<std::size_t>(size), '\0');
   MPI_Recv(bytes.data(), size, MPI_BYTE, status.MPI_SOURCE, kResult, MPI_COMM_WORLD,
            MPI_STATUS_IGNORE);
+  unanswered = status.MPI_SOURCE;
   Message message;
   std::int64_t job = 0;
   CHECK(bytes.size() >= 1 + sizeof job, "a rank's message is cut short");
@@ -69,6 +72,7 @@ Message receive(const MPI_Status& status) {
 void order(int rank, std::int64_t job) {
   MPI_Send(&job, 1, MPI_INT64_T, rank, kOrder, MPI_COMM_WORLD);
   if (job == kEnd) ++sent_home;
+  if (rank == unanswered) unanswered = 0;
 }
 
 void say(Word word, std::int64_t job, const std::string& text) {
@@ -115,6 +119,7 @@ void serve(const std::function<std::string(std::size_t)>& work) {
 
 /// After a mistake rank 0 comes here while others still wait for orders.
 void close() {
+  if (unanswered != 0) order(unanswered, kEnd);
   while (own_rank() == 0 && sent_home < rank_count() - 1) {
     MPI_Status status;
     if (message_waits(status)) {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/module_file.h"
+#include "scenarios/sweep/told_failure.h"
 
 namespace interlock {
 namespace {
@@ -31,6 +32,16 @@ std::unique_ptr<RankPool> RankPool::open() {
   }
   const auto open_mpi = reinterpret_cast<const MpiCalls* (*)()>(entry.address);
   return std::unique_ptr<RankPool>(new RankPool(*open_mpi()));
+}
+
+void RankPool::serve(const std::function<std::string(std::size_t)>& work) {
+  calls_->serve([&](std::size_t job) {
+    try {
+      return work(job);
+    } catch (const std::exception& failure) {
+      throw Error(told_failure(failure).words);
+    }
+  });
 }
 
 }  // namespace interlock

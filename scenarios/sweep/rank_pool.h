@@ -31,8 +31,9 @@ class RankPool {
   int rank() const { return calls_->rank(); }
   /// Hands `jobs` to the other ranks, as run_jobs does to processes. REQUIRES: rank 0.
   bool run(const Jobs& jobs) { return calls_->run(jobs); }
-  /// Does what rank 0 says until it says that all is done. REQUIRES: another rank.
-  void serve(const std::function<std::string(std::size_t)>& work) { calls_->serve(work); }
+  /// Does what rank 0 says until it says that all is done. What `work` throws is told there, as
+  /// told_failure() has it. REQUIRES: another rank.
+  void serve(const std::function<std::string(std::size_t)>& work);
 
  private:
   explicit RankPool(const MpiCalls& calls) : calls_(&calls) {}

@@ -22,23 +22,23 @@ std::string reason_of(const std::system_error& failure) {
 }  // namespace
 
 ToldFailure told_failure(const std::exception& failure) {
-  if (dynamic_cast<const Error*>(&failure) != nullptr) return {failure.what(), false};
+  if (dynamic_cast<const Error*>(&failure) != nullptr) return {.words = failure.what()};
   if (dynamic_cast<const std::bad_alloc*>(&failure) != nullptr) {
-    return {
-        "there is not enough memory for this; expected a smaller scenario (fewer devices, "
-        "stages or micro-batches), or more memory",
-        false};
+    return {.words =
+                "there is not enough memory for this; expected a smaller scenario (fewer devices, "
+                "stages or micro-batches), or more memory",
+            .lacking = true};
   }
   if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&failure)) {
-    return {printable(file->path1().string(), 300) + ": " + reason_of(*file), false};
+    return {.words = printable(file->path1().string(), 300) + ": " + reason_of(*file)};
   }
   const auto* system = dynamic_cast<const std::system_error*>(&failure);
   if (system != nullptr && system->code() == std::errc::resource_unavailable_try_again) {
-    return {"no further thread can be started: " + reason_of(*system) +
-                "; expected more memory, or a higher limit of threads (ulimit -u)",
-            false};
+    return {.words = "no further thread can be started: " + reason_of(*system) +
+                     "; expected more memory, or a higher limit of threads (ulimit -u)",
+            .lacking = true};
   }
-  return {std::string("this is a bug in interlock: ") + failure.what(), true};
+  return {.words = std::string("this is a bug in interlock: ") + failure.what(), .ours = true};
 }
 
 }  // namespace interlock

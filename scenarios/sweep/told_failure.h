@@ -1,8 +1,8 @@
 // ToldFailure: what a user reads of a job that threw, and whose mistake it is.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Example: std::bad_alloc is {"there is not enough memory for this; expected ...", ours: false}, a
-// failed CHECK {"this is a bug in interlock: ...", ours: true}.
+// Example: std::bad_alloc is {"there is not enough memory for this; expected ...", lacking: true},
+// a failed CHECK {"this is a bug in interlock: ...", ours: true}.
 #pragma once
 
 #include <exception>
@@ -12,7 +12,8 @@ namespace interlock {
 
 struct ToldFailure {
   std::string words;
-  bool ours = false;  // a bug of interlock
+  bool ours = false;     // a bug of interlock
+  bool lacking = false;  // memory or threads: what was asked may be right
 };
 
 /// Returns the words for `failure`. Too little memory, too few threads and names that the system

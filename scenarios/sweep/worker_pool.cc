@@ -71,11 +71,11 @@ struct Round {
 /// The head that comes before the bytes of an order, or of a result.
 struct PipeHead {
   std::uint64_t size = 0;
-  bool problem = false;
+  bool problem = false, unanswered = false;  // see JobResult
 };
 
-bool write_text(int to, bool problem, const std::string& text) {
-  const PipeHead head{.size = text.size(), .problem = problem};
+bool write_text(int to, PipeHead head, const std::string& text) {
+  head.size = text.size();
   return write_all(to, &head, sizeof head) && write_all(to, text.data(), text.size());
 }
 
@@ -106,16 +106,17 @@ class NoBrokenPipe {
     OrderAnswerer answer;
     PipeHead head;
     for (std::string order; read_text(orders, head, order);) {
-      bool problem = false;
+      PipeHead told;
       std::string bytes;
       try {
         if (!answer) answer = hire();
         bytes = answer(order);
       } catch (const std::exception& failure) {
-        bytes = told_failure(failure).words;
-        problem = true;
+        const ToldFailure why = told_failure(failure);
+        bytes = why.words;
+        told = {.problem = true, .unanswered = why.lacking};
       }
-      if (!write_text(results, problem, bytes)) break;
+      if (!write_text(results, told, bytes)) break;
     }
   } catch (...) {
     _exit(1);
@@ -170,7 +171,7 @@ class ProcessPool {
     if (no_more_) return;
     if (worker.id < 0) start(worker);
     // Its death is seen when results are taken.
-    write_text(worker.orders, false, round.order(*worker.job));
+    write_text(worker.orders, {}, round.order(*worker.job));
   }
 
   void start(Worker& worker) {
@@ -223,12 +224,13 @@ class ProcessPool {
   }
 
   void take_result(const Round& round, Worker& worker) {
-    JobResult result{*worker.job, "", ""};
+    JobResult result{.job = *worker.job};
     PipeHead head;
     if (!read_text(worker.results, head, result.bytes)) {
-      result = {result.job, "", death(end(worker, false))};
+      result = {.job = result.job, .problem = death(end(worker, false)), .unanswered = true};
     } else if (head.problem) {
       result.problem = std::exchange(result.bytes, "");
+      result.unanswered = head.unanswered;
     }
     worker.job.reset();
     round.done(result);
@@ -256,12 +258,14 @@ class ProcessPool {
 /// Returns what the `order` of `job` gives, or what it throws. Hires `answer` if it is empty.
 JobResult result_of(OrderAnswerer& answer, const Hire& hire, std::size_t job,
                     const std::string& order) {
-  JobResult result{job, "", ""};
+  JobResult result{.job = job};
   try {
     if (!answer) answer = hire();
     result.bytes = answer(order);
   } catch (const std::exception& failure) {
-    result.problem = told_failure(failure).words;
+    const ToldFailure told = told_failure(failure);
+    result.problem = told.words;
+    result.unanswered = told.lacking;
   }
   return result;
 }

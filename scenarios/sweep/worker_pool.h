@@ -12,6 +12,8 @@
 #include <optional>
 #include <string>
 
+#include "base/error.h"
+
 namespace interlock {
 
 /// The result of a job.
@@ -19,7 +21,14 @@ struct JobResult {
   std::size_t job = 0;
   std::string bytes;    // that `work` returned
   std::string problem;  // told_failure() of what it threw, or how its process died; empty: none
+  /// Memory or threads were lacking, or the process died: the problem is none of the job's own.
+  bool unanswered = false;
 };
+
+/// Throws: Error if `result` is unanswered, for what is decided among all jobs together.
+inline void refuse_unanswered(const JobResult& result) {
+  if (result.unanswered) throw Error(result.problem);
+}
 
 /// The workers of a pool.
 struct Workers {

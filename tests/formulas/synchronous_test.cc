@@ -202,7 +202,9 @@ void check_stash(const LaidCase& laid, int rank, double expected) {
 TEST_CASE("V-half holds p/2 + 1 micro-batches at most, V-min (p + 4)/3, Seq1F1B (p + k - 1)/k") {
   for (int p : {1, 2, 3, 4, 5, 6, 8, 9, 12}) {
     for (int m : {2 * p + 4, 4 * p + 4}) {
-      for (const auto& [name, most] : {std::tuple("v-half", (p + 2) / 2), {"v-min", (p + 4) / 3}}) {
+      for (const auto& of : {std::pair("v-half", (p + 2) / 2), {"v-min", (p + 4) / 3}}) {
+        const char* const name = of.first;  // clang 14 lets INFO see no binding
+        const int most = of.second;
         Trial trial = laid_trial({name, p, 2, m, kUnit});
         constexpr double kStash = 1 << 20;
         for (TrialStage& stage : trial.stages) stage.stash = Bytes(kStash);

@@ -141,16 +141,37 @@ TEST_CASE("unknown names and keys are answered with the nearest known ones") {
 TEST_CASE("quantities must be positive, finite and sane") {
   const std::string head = R"({"kind": "uniform", "devices": 2, "memory": )";
   CHECK_EQ(mistakes(head + R"("0 B", "link": {"latency": "-1 us", "bandwidth": "0 GB/s"}})"),
-           "s.json:1: /cluster/memory: out of range; expected 1 B to 1 EB, got \"0 B\"\n"
+           "s.json:1: /cluster/memory: out of range; expected 1 B to 1000 PB, got \"0 B\"\n"
            "s.json:1: /cluster/link/latency: must not be negative; expected a time such as "
            "\"3 us\", got \"-1 us\"\n"
            "s.json:1: /cluster/link/bandwidth: must be above zero; expected a bandwidth such as "
            "\"450 GB/s\", got \"0 GB/s\"");
   CHECK_EQ(mistakes(head + R"("1e30 GB", "link": {"latency": "1e9 s", "bandwidth": "3 us"}})"),
-           "s.json:1: /cluster/memory: out of range; expected 1 B to 1 EB, got \"1e30 GB\"\n"
+           "s.json:1: /cluster/memory: out of range; expected 1 B to 1000 PB, got \"1e30 GB\"\n"
            "s.json:1: /cluster/link/latency: out of range; expected 0 s to 1000 s, got \"1e9 s\"\n"
            "s.json:1: /cluster/link/bandwidth: wrong unit; expected a bandwidth such as "
            "\"450 GB/s\", got \"3 us\"");
+}
+
+TEST_CASE("the bounds that a refusal names are accepted") {
+  const auto uniform = [](const std::string& memory, const std::string& latency,
+                          const std::string& bandwidth) {
+    return mistakes(R"({"kind": "uniform", "devices": 2, "memory": ")" + memory +
+                    R"(", "link": {"latency": ")" + latency + R"(", "bandwidth": ")" + bandwidth +
+                    "\"}}");
+  };
+  const std::string told = uniform("1e30 GB", "1e9 s", "1e-9 B/s");
+  std::vector<std::string> least, most;  // of what is read one after the other
+  for (std::size_t at = 0; (at = told.find("expected ", at)) != std::string::npos;) {
+    at += 9;
+    const std::size_t to = told.find(" to ", at), end = told.find(',', at);
+    least.push_back(told.substr(at, to - at));
+    most.push_back(told.substr(to + 4, end - to - 4));
+  }
+  REQUIRE(least.size() == 3);
+  CAPTURE(told);
+  CHECK(uniform(least[0], least[1], least[2]) == "");
+  CHECK(uniform(most[0], most[1], most[2]) == "");
 }
 
 TEST_CASE("what is missing is named") {

@@ -133,7 +133,7 @@ TEST_CASE("a PCIe tree and the way to the host are read") {
   CHECK_EQ(route(cluster, 0, 3).bandwidth, BytesPerSecond(20e9));
   CHECK_EQ(host_route(cluster, 0, HostDirection::ToHost).bandwidth, BytesPerSecond(24e9));
   CHECK_EQ(mistakes(with(R"("host": {"bandwidth": "25 GB/s", "memory": "0 GB"})")),
-           "s.json:2: /cluster/host/memory: out of range; expected 1 B to 1 EB, got \"0 GB\"");
+           "s.json:2: /cluster/host/memory: out of range; expected 1 B to 1000 PB, got \"0 GB\"");
   CHECK_EQ(mistakes(with(R"("pcie": {"sockets": 2, "switches": 3})")),
            "s.json:2: /cluster/pcie: missing key \"uplink\"; expected an object with \"latency\" "
            "and \"bandwidth\"\n"

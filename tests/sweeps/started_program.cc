@@ -71,7 +71,8 @@ bool lacks_mpi() {
   return lacks;
 }
 
-std::vector<std::string> by_three_ranks(const std::vector<std::string>& words) {
+std::vector<std::string> by_three_ranks(const std::vector<std::string>& words,
+                                        const std::string& before) {
   std::vector<std::string> all = {
       "env",
       "ASAN_OPTIONS=detect_leaks=0",  // Open MPI's, in modules that are gone by then
@@ -81,6 +82,9 @@ std::vector<std::string> by_three_ranks(const std::vector<std::string>& words) {
       "-n",
       "3",
       "--oversubscribe",
+      "sh",
+      "-c",
+      before + "exec \"$0\" \"$@\"",
       INTERLOCK_PROGRAM};
   all.insert(all.end(), words.begin(), words.end());
   return all;

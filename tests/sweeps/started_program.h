@@ -32,8 +32,10 @@ class StartedProgram {
 
 /// Says whether there is no MPI here, and for a test that is left out, what it would take.
 bool lacks_mpi();
-/// Returns `words` for the program as three ranks of mpirun run it.
-std::vector<std::string> by_three_ranks(const std::vector<std::string>& words);
+/// Returns `words` for the program as three ranks of mpirun run it, each of which runs `before`
+/// first, a command of the shell such as "cd /; ".
+std::vector<std::string> by_three_ranks(const std::vector<std::string>& words,
+                                        const std::string& before = "");
 
 /// Rows in the file of a sweep; 0 if there is none yet.
 std::size_t rows_in(const std::string& database);

@@ -50,5 +50,33 @@ TEST_CASE("a mistake is told by one rank, and all end") {
   CHECK(told.out == "1\n");
 }
 
+TEST_CASE("a disk that is full ends all ranks with a message") {
+  if (lacks_mpi()) return;
+  const Folder folder;
+  folder.file("sweep.json", swept_scenario(2000));
+  // Rank 0 writes; no file of its may grow beyond 256 blocks of 1024 bytes.
+  StartedProgram full(by_three_ranks({"sweep", "sweep.json", "--db", folder.path("s.db")},
+                                     "test $OMPI_COMM_WORLD_RANK != 0 || ulimit -f 256; "),
+                      folder.path());
+  CHECK(full.wait() == 2);
+  CHECK(run_shell("grep -c 'what is there is kept' said", folder.path()).out == "1\n");
+  CHECK(rows_in(folder.path("s.db")) < 2000);
+  CHECK(StartedProgram(three_ranks("s.db"), folder.path()).wait() == 0);
+  CHECK(rows_in(folder.path("s.db")) == 2000);
+}
+
+TEST_CASE("ranks that do not find the scenario say so in the rows that they were given") {
+  if (lacks_mpi()) return;
+  const Folder folder;
+  folder.file("sweep.json", swept_scenario(20));
+  StartedProgram lost(by_three_ranks({"sweep", "sweep.json", "--db", folder.path("s.db")},
+                                     "test $OMPI_COMM_WORLD_RANK = 0 || cd /; "),
+                      folder.path());
+  CHECK(lost.wait() == 0);
+  CHECK(run_shell("grep -c 'sweep.json: cannot be read: no such file' said", folder.path()).out ==
+        "1\n");
+  CHECK(rows_in(folder.path("s.db")) == 20);
+}
+
 }  // namespace
 }  // namespace interlock::sweep_ranks_test

@@ -68,8 +68,9 @@ TEST_CASE("DiLoCo: a step, and an H-th of the exchange of all weights in its for
                                               std::pair("fp8", 0.5), std::pair("fp4", 0.25)}) {
           const double step = 2 * modules * kModule;
           const double exchange = all_reduce(n, kModuleMb * modules * of_bf16);
+          const std::string name = format;  // clang 14 lets INFO see no binding
           INFO(n << " workers of " << modules << " modules: a step of " << step << " ms, every "
-                 << every << " of them " << exchange << " ms in " << format);
+                 << every << " of them " << exchange << " ms in " << name);
           const Metrics metrics =
               metrics_of(trial_of({n, modules, 2}, key_of({every, 1, 0, format})));
           CHECK(metrics.step_time.value() / kMs ==

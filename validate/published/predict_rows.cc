@@ -259,6 +259,7 @@ std::vector<RowPrediction> predict_rows(const std::vector<const MeasuredRow*>& r
            [&](std::size_t row) { return bytes_of(timed_prediction(*rows[row], efficiencies)); },
        .done =
            [&](const JobResult& result) {
+             refuse_unanswered(result);
              predictions[result.job] = prediction_of(result);
              if (jobs.told) jobs.told(++done, rows.size());
            },

@@ -18,11 +18,13 @@ bool run_jobs(const Jobs& jobs, const Workers& workers) {
     if (workers.meanwhile) workers.meanwhile();
     const std::optional<std::size_t> job = jobs.next();
     if (!job) return true;
-    JobResult result{*job, "", ""};
+    JobResult result{.job = *job};
     try {
       result.bytes = jobs.work(*job);
     } catch (const std::exception& failure) {
-      result.problem = told_failure(failure).words;
+      const ToldFailure told = told_failure(failure);
+      result.problem = told.words;
+      result.unanswered = told.lacking;
     }
     jobs.done(result);
   }

@@ -67,6 +67,16 @@ TEST_CASE("sizes of Megatron arguments that overflow, and lists without end, are
   CHECK(folder.files() == std::vector<std::string>{"run.sh"});
 }
 
+TEST_CASE("a word that variables of a script make too long is refused by its line") {
+  const Folder folder;
+  std::string script = "A=aaaaaaaaaa\n";
+  for (int doubled = 0; doubled < 15; ++doubled) script += "A=$A$A\n";
+  folder.file("run.sh", script + "python pretrain_gpt.py --num-layers 4 --save $A\n");
+  CHECK(
+      refusal(folder, "import megatron run.sh --cluster dgx-h100 --out s.json") ==
+      "run.sh:15: variables make a word of more than 100000 characters; expected a shorter one\n");
+}
+
 TEST_CASE("an array of arguments may end on the line of its last value") {
   const Folder folder;
   folder.file("run.sh",
@@ -254,6 +264,31 @@ TEST_CASE("too little memory for a row of a sweep is no bug") {
   CHECK(run.exit_code == 0);
   CHECK(holds(run.out, "1 failed"));
   CHECK(holds(run.out, "row 1: there is not enough memory for this"));
+}
+
+TEST_CASE("what is chosen among many is the same in little memory, or not told") {
+  if (!kLimits) return;
+  const Folder folder;
+  for (const std::string& command :
+       {std::string(" init --model gpt3-175b --machine dgx-a100-80g --devices 64"),
+        " search " + quoted("gpt2-xl-1f1b") + " --json -",
+        " explain " + quoted("gpt2-xl-1f1b") + " --json -"}) {
+    const auto run = [&](const std::string& before) {
+      return run_shell(before + kProgram + command + " -q", folder.path());
+    };
+    const Outcome whole = run("");
+    REQUIRE(whole.exit_code == 0);
+    int refused = 0;
+    for (int limit = 50'000; limit <= 100'000; limit += 10'000) {
+      const Outcome little = run("ulimit -v " + std::to_string(limit) + "; ");
+      CAPTURE(command);
+      CAPTURE(limit);
+      CAPTURE(little.err);
+      CHECK((little.exit_code == 2 || little.out == whole.out));
+      refused += little.exit_code == 2 ? 1 : 0;
+    }
+    CHECK(refused > 0);
+  }
 }
 
 TEST_CASE("names that are too long, and links in a circle, are refused") {

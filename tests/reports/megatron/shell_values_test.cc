@@ -40,7 +40,8 @@ TEST_CASE("tests hold, do not hold, or are not known") {
            {"true && true || false", unknown},
            {"grep -q words file", unknown},
            {"", unknown}}) {
-    CAPTURE(text);
+    const std::string asked = text;  // clang 14 lets CAPTURE see no binding
+    CAPTURE(asked);
     CHECK(shell_condition(text) == holds);
   }
 }
