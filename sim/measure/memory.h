@@ -48,7 +48,7 @@ class MemoryTracker {
     MemoryClass memory_class;
   };
   struct RankState {
-    std::vector<Change> pending;            // the earliest first, if sorted
+    std::vector<Change> pending;  // the earliest first, if sorted
     bool sorted = true;
     std::vector<int> senders;               // ranks that send to this one
     std::vector<int> communicators;         // of collectives that give memory back

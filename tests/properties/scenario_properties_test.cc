@@ -141,8 +141,8 @@ TEST_CASE("a scenario whose durations are all twice as long has steps that are t
         if (!settles && rounding(program) > 1e-9) return std::nullopt;
         const auto slower = result_of(slowed(scenario, 2));
         if (!slower) return "refused when it is slower";
-        // What varies is drawn for the steps after the fill. Where two stages are equally slow, one
-        // tick of rounding lets one drift against the other, so that the fill finds no end.
+        // Draws are those of the steps after the fill. Where two stages are equally slow, a tick of
+        // rounding lets one drift against the other, so that the fill finds no end.
         const int fill = result.measurement.metrics.fill_steps;
         if (result.varied && slower->measurement.metrics.fill_steps != fill) return std::nullopt;
         const double once = result.measurement.metrics.step_time.value();

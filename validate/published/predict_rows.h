@@ -45,7 +45,7 @@ struct RowPrediction {
 /// if the catalogue knew no device of its architecture.
 enum class Efficiencies { Own, Borrowed };
 
-/// Who predicts rows: so many processes, at least one; `told` how many are done.
+/// Processes that predict rows, at least one; `told` hears how many rows are done.
 struct RowJobs {
   int processes = 1;
   std::function<void(std::size_t done, std::size_t of)> told = {};

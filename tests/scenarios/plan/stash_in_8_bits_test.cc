@@ -1,4 +1,4 @@
-// What products in 8 bits keep of their inputs, counted by hand for each layer.
+// Stash in 8 bits: what products keep of their inputs, counted by hand for each layer.
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
 
