@@ -43,7 +43,7 @@ struct Framework {
   /// Memory that libraries keep on each device beside all tensors, e.g. workspaces of matrix
   /// products: by architecture of the device ("NVIDIA Hopper"); "other": of every other one.
   std::map<std::string, Bytes> library_memory = {};
-  /// Products in 8 bits keep their inputs so for the backward.
+  /// Products in 8 bits keep their inputs so for the backward, where their weights are trained.
   bool keeps_8_bits = false;
   /// Bytes that the softmax over attention scores moves, over those of one that also scales them.
   double softmax_traffic = 1;

@@ -24,7 +24,7 @@ ContractKey kinds_key() {
   using namespace contract;
   return {"kinds", list(object("cluster.kind"), 1, 64), "one: the device",
           "Devices of several kinds in each node, from its first place on; a node has as many "
-          "devices as they are together. Their ports, cards and host are the machine's."};
+          "devices as they are together. Ports, cards, host and price are the machine's."};
 }
 
 ContractKey host_key() {
@@ -46,7 +46,7 @@ std::vector<ContractKey> machine_keys(bool in_file) {
   using Keys = std::vector<ContractKey>;
   const Keys own = {{"kind", one_of({"machine"}), "required", "The kind of this cluster."},
                     {"name", text(), "`inline`", "Name in results."},
-                    {"device", device_type(), "required",
+                    {"device", device_type(), "required, but beside `kinds`",
                      "What computes: a name of the catalogue, `calibrated/NAME` of what `interlock "
                      "calibrate` measured, the path of a file, or its figures."},
                     {"devices_per_node", whole(1, 1024), "1", "Devices of one node."},
@@ -252,6 +252,13 @@ void put_kinds(const std::vector<NodeKind>& kinds, const JsonNode& node, Cluster
                Diagnostics& diagnostics) {
   constexpr std::size_t kMostMachines = 1024;
   if (kinds.empty()) return;
+  const int in_node = std::max(1, cluster.machines.front().devices_per_node);
+  const std::size_t nodes = static_cast<std::size_t>(cluster.devices - 1) / in_node + 1;
+  if (nodes * kinds.size() > kMostMachines) {
+    return report(diagnostics, node,
+                  "too many nodes of several kinds; expected at most " +
+                      std::to_string(kMostMachines / kinds.size()) + " nodes");
+  }
   const Machine box = std::move(cluster.machines.front());
   cluster.machines.clear();
   for (int device = 0; device < cluster.devices;) {
@@ -267,10 +274,6 @@ void put_kinds(const std::vector<NodeKind>& kinds, const JsonNode& node, Cluster
       device += kind.count;
     }
   }
-  if (cluster.machines.size() <= kMostMachines) return;
-  report(diagnostics, node,
-         "too many nodes of several kinds; expected at most " +
-             std::to_string(kMostMachines / kinds.size()) + " nodes");
 }
 
 /// Parts of a named machine whose place those of a scenario take.

@@ -73,8 +73,12 @@ std::vector<Headline> answer(const SearchResult& result, const FoundPlan& best) 
                          rate_words(best.estimate)});
   }
   headlines.push_back({"Memory", format(Bytes(best.estimate.peak_memory)), room(result)});
-  for (Headline& held : classes_headline(best.estimate.memory))
-    headlines.push_back(std::move(held));
+  // On mixed clusters the device that takes the largest part of its own may not take most.
+  if (best.estimate.fullest_memory == best.estimate.peak_memory) {
+    for (Headline& held : classes_headline(best.estimate.memory)) {
+      headlines.push_back(std::move(held));
+    }
+  }
   if (!result.request.limits.memory && result.memory_limit > Bytes(0)) {
     headlines.push_back({"Reserve", format_percent(1 - best.estimate.usable_share),
                          reserve_words(result.scenario, result.request.limits.reserve)});

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "reports/imports/setting_files.h"
@@ -177,7 +178,7 @@ std::optional<int> shard_of(Settings& s, int devices, int sharding) {
   if (!is_fsdp(s) || !fsdp_strategy(s).starts_with("HYBRID")) return std::nullopt;
   const int nodes = std::max(written_count(s, "num_machines").value_or(1), 1);
   const int inside = std::max(devices / nodes, 1);
-  return std::max(inside * sharding / devices, 1);
+  return std::max(static_cast<int>(std::int64_t{inside} * sharding / devices), 1);
 }
 
 Json deepspeed_parallel(Settings& s, int devices) {

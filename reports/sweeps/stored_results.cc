@@ -5,6 +5,7 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string_view>
 #include <system_error>
 
@@ -40,10 +41,12 @@ std::vector<JsonValue> stored_results(const std::string& path) {
   Statement rows = database.prepare("SELECT r.id, d.result" + columns +
                                     " FROM results r JOIN details d ON d.id = r.id "
                                     "WHERE d.result IS NOT NULL ORDER BY r.id");
+  const auto file = std::make_shared<const std::string>(path);
   std::vector<JsonValue> results;
   while (rows.step()) {
     const std::string place = path + ", row " + std::to_string(int(number_or(rows.cell(0), 0)));
     JsonValue result = parse_json(text_or(rows.cell(1), ""), place);
+    result.file = file;  // of one file, as gains are compared; what is wrong in it names its row
     JsonValue swept = json_object({});
     for (std::size_t i = 0; i < identity.paths.size(); ++i) {
       swept.members.push_back({identity.paths[i], value_of(rows.cell(static_cast<int>(i) + 2))});

@@ -292,7 +292,7 @@ std::vector<ContractKey> kernel_keys() {
        "Bytes of each logit that the loss's backward makes beside what it kept."},
       {"fp8_inputs", one_of({"training", "fp8"}), "training",
        "Format in which products of a layer keep their inputs for the backward where `precision` "
-       "is `fp8`: as they come, in 16 bits, or in the 8 bits that they read."},
+       "is `fp8`: as they come, in 16 bits, or in the 8 bits that they read. Not beside `lora`."},
       {"softmax_traffic", number(1, kMostTraffic), "1",
        "Bytes that the softmax over stored attention scores moves, over those of one kernel that "
        "also scales and masks them."},

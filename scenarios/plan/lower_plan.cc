@@ -388,7 +388,10 @@ std::vector<Schedule> schedules_of_replicas(const Plan& plan, LowerInputs inputs
 
 Program lower_plan(const Plan& plan, LowerInputs inputs, int steps) {
   inputs.policy = plan.schedule;
-  inputs.replica_schedules = schedules_of_replicas(plan, inputs, steps);
+  inputs.replica_schedules.clear();
+  if (!plan.replica_micro_batches.empty()) {
+    inputs.replica_schedules = schedules_of_replicas(plan, inputs, steps);
+  }
   inputs.schedule = schedule_of(plan, inputs, steps);
   Program program = lower(inputs);
   if (!plan.schedule.bulk_synchronous) return program;

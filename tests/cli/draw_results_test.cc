@@ -1,6 +1,7 @@
 // interlock report and timelines for other tools, as a user asks for them.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <sstream>
 
 #include "base/file.h"
 #include "tests/cli/child_program.h"
@@ -156,6 +157,31 @@ TEST_CASE("figures have the width, the title and the values that they are asked 
   const std::string lines =
       "--set 'sweep={\"training.steps\": [2, 3], \"training.micro_batches\": [1, 2]}' ";
   CHECK(contains(drawn(lines + "--grey"), "stroke-dasharray"));
+}
+
+TEST_CASE("a gain is over the first of its group, in the file of a sweep too") {
+  const Results results;
+  const std::string swept =
+      "--set 'sweep={\"training.micro_batches\": [2, 8], \"training.steps\": [2, 3], "
+      "\"training.strategy\": [\"global\", \"local\"]}' ";
+  CHECK(results.run("simulate toy.json -q --json swept.json " + swept).exit_code == 0);
+  CHECK(results.run("sweep toy.json -q --db swept.db " + swept).exit_code == 0);
+  const auto gains = [&](const std::string& file) {
+    const Outcome run = results.run("report " + file + " --figure table:gain --out -");
+    CHECK(run.err == "");
+    std::vector<std::string> numbers;
+    std::istringstream words(run.out);
+    for (std::string word; words >> word;) {
+      if (word.size() >= 4 && word.find_first_not_of("0123456789.") == word.npos) {
+        numbers.push_back(word);
+      }
+    }
+    return numbers;
+  };
+  const std::vector<std::string> of_simulate = gains("swept.json");
+  REQUIRE(of_simulate.size() == 8);
+  CHECK(std::count(of_simulate.begin(), of_simulate.end(), "1.00") == 4);
+  CHECK(gains("swept.db") == of_simulate);
 }
 
 TEST_CASE("tables are written for LaTeX, and take no width") {

@@ -81,7 +81,7 @@ std::optional<double> spearman(const std::vector<double>& a, const std::vector<d
 std::optional<double> predicted_value(Measurand what, const MeasuredRow& row,
                                       const RowValues& values, const RowValues* base);
 
-/// Predicts every row of `files` by `jobs` processes, and judges them.
+/// Predicts every row of `files` by the processes of `jobs`, and judges them.
 Accuracy judge(std::vector<MeasurementFile> files, const RowJobs& jobs,
                Efficiencies efficiencies = Efficiencies::Own);
 /// Judges predictions that are there.

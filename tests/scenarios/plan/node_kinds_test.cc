@@ -46,7 +46,7 @@ TEST_CASE("a pipeline over the kinds of a node takes the closed form of GPipe") 
                   << " s, simulated " << metrics.step_time.value() << " s");
     CHECK(metrics.step_time.value() == doctest::Approx(expected).epsilon(1e-6));
     CHECK(metrics.devices.size() == 3U * nodes);
-    MESSAGE("MFU counts each device's own peak");
+    INFO("MFU counts each device's own peak");
     const double flops = 4.0 * 3 * 3 * nodes * kLayer;
     CHECK(*metrics.mfu == doctest::Approx(flops / (expected * nodes * 9e12)).epsilon(1e-6));
   }
