@@ -239,9 +239,9 @@ std::string Script::filled_in(const std::string& word) const {
                       word.substr(at, next - at));
     at = next;
     if (whole.size() > kLongestWord) {
-      throw Error(settings_.file() + ":" + std::to_string(line_) +
-                  ": variables make a word of more than " + std::to_string(kLongestWord) +
-                  " characters; expected a shorter one");
+      throw Error(settings_.file() + ":" + std::to_string(line_) + ": a word has more than " +
+                  std::to_string(kLongestWord) +
+                  " characters, what its variables hold included; expected a shorter one");
     }
   }
   return whole;

@@ -72,9 +72,9 @@ TEST_CASE("a word that variables of a script make too long is refused by its lin
   std::string script = "A=aaaaaaaaaa\n";
   for (int doubled = 0; doubled < 15; ++doubled) script += "A=$A$A\n";
   folder.file("run.sh", script + "python pretrain_gpt.py --num-layers 4 --save $A\n");
-  CHECK(
-      refusal(folder, "import megatron run.sh --cluster dgx-h100 --out s.json") ==
-      "run.sh:15: variables make a word of more than 100000 characters; expected a shorter one\n");
+  CHECK(refusal(folder, "import megatron run.sh --cluster dgx-h100 --out s.json") ==
+        "run.sh:15: a word has more than 100000 characters, what its variables hold included; "
+        "expected a shorter one\n");
 }
 
 TEST_CASE("an array of arguments may end on the line of its last value") {
