@@ -106,7 +106,7 @@ class Translation {
   JsonValue model() {
     add_heads();
     copy(kCopies, model_);
-    // Cohere's norms have scales of every head's own.
+    // In Cohere's norms each head has its own scales.
     const bool own_scales = model_.find("norm_bias") != nullptr && fields_.is_true("use_qk_norm");
     if (own_scales) put("qk_norm", json_text("whole"));
     copy_object(kPatchCopies, "patches");

@@ -162,8 +162,8 @@ Work cast_of(double elements) {
   return {.op_class = OpClass::Elementwise, .bytes = Bytes(4 * elements)};
 }
 
-/// Lets each product of a layer keep its input as it reads it, in 8 bits, and what else reads that
-/// in 16 bits keep it, too. Source: _Linear and _LayerNormLinear of
+/// Lets each product of a layer keep its input as it reads it, in 8 bits, and others that read that
+/// in 16 bits keep it so. Source: _Linear and _LayerNormLinear of
 /// transformer_engine/pytorch/module (NVIDIA/TransformerEngine): of a quantised input only what the
 /// gradient of the weights reads stays, a byte an element.
 std::vector<Operator> keeping_bytes(std::vector<Operator> operators, double element) {

@@ -505,8 +505,9 @@ std::string shares_problem(const Question& question) {
            "\"gpipe\", \"interleaved\" or another such";
   }
   if (data.zero_stage >= 3 || data.gradient_reduction == GradientReduction::MicroBatch) {
-    return "makes replicas exchange weights or gradients after each micro-batch wait for one that "
-           "has none left; expected ZeRO 0 to 2 with \"gradient_reduction\": \"step\"";
+    return "lets replicas, which exchange weights or gradients after each micro-batch, wait for "
+           "one "
+           "that has none left; expected ZeRO 0 to 2 with \"gradient_reduction\": \"step\"";
   }
   if (question.layout.sharding.expert > 1) {
     return "leaves replicas without a partner that share experts; expected no \"expert\"";

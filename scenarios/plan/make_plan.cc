@@ -43,7 +43,7 @@ void add_copy(Plan& plan) {
   for (const int rank : first) plan.rank_of_stage.push_back(last - rank);
 }
 
-/// Says why replicas of `plan` do not the same, though one stands for all; or "".
+/// Says why replicas of `plan` do not all do the same, though one stands for all; or "".
 std::string shares_folding_problem(const Plan& plan, const Unfolded& unfolded) {
   const bool folds = !unfolded[static_cast<std::size_t>(Dimension::Data)];
   return folds && !plan.replica_micro_batches.empty()

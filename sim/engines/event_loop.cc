@@ -14,8 +14,8 @@ namespace interlock {
 
 namespace {
 
-/// Returns the number, within its rank, of the first stream that records each event; events that
-/// others record when they are complete have those' streams. Nothing if every rank has one stream.
+/// Returns the number, within its rank, of the first stream that records each event; an event that
+/// follows another in a chain has the stream of that one. Nothing if every rank has one stream.
 std::vector<int> recorders_of(const Program& program) {
   const auto one = [](const Rank& rank) { return rank.streams <= 1; };
   if (std::all_of(program.ranks.begin(), program.ranks.end(), one)) return {};

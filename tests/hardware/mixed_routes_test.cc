@@ -109,7 +109,7 @@ TEST_CASE("sites may have other numbers of nodes") {
   CHECK(route(cluster, 6, 8).bandwidth == BytesPerSecond(1e9));
 }
 
-/// Two nodes with a device of each of two kinds per socket of a box, and the box with one kind.
+/// Two nodes with devices of two kinds in a box, and the same nodes with devices of one kind.
 struct Boxes {
   Cluster kinds, alike;
 };

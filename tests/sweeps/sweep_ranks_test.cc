@@ -54,7 +54,7 @@ TEST_CASE("a disk that is full ends all ranks with a message") {
   if (lacks_mpi()) return;
   const Folder folder;
   folder.file("sweep.json", swept_scenario(2000));
-  // Rank 0 writes; no file of its may grow beyond 256 blocks of 1024 bytes.
+  // Rank 0 writes; no file of its may grow beyond 256 blocks.
   StartedProgram full(by_three_ranks({"sweep", "sweep.json", "--db", folder.path("s.db")},
                                      "test $OMPI_COMM_WORLD_RANK != 0 || ulimit -f 256; "),
                       folder.path());
