@@ -115,9 +115,13 @@ struct PartitionSize {
 void check_partition(const PartitionKeys& keys, const JsonNode& node, const PartitionSize& size,
                      Diagnostics& diagnostics);
 
-/// Returns the least number of micro-batches whose multiples the schedule of `question` can run in
-/// a step; 0: it can run none of few.
-int least_micro_batches(const Question& question);
+/// The numbers of micro-batches that a schedule can run in a step: least, least + step and so on.
+/// Example: 1F1B {1, 1}; interleaved over four ranks {4, 4}; DualPipe-V over two {4, 1}.
+struct RunnableCounts {
+  int least = 0, step = 1;
+  std::string problem;  // why it can run none; empty: it can
+};
+RunnableCounts runnable_counts(const Question& question);
 /// Reports what keeps replicas from having numbers of micro-batches of their own.
 void check_shares(const Question& question, const JsonNode& document, Diagnostics& diagnostics);
 

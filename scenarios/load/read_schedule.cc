@@ -62,7 +62,8 @@ const ScheduleEntry& default_kind(const TrainingKeys& training) {
   const Strategy& strategy = training.strategy.strategy;
   if (strategy.kind == StrategyKind::Inference) return schedule_named("gpipe");
   if (!is_global(strategy)) return schedule_named("eager");
-  return schedule_named(training.asked.micro_batches == 1 ? "naive" : "1f1b");
+  const bool alike = training.asked.replica_batches.kind == ReplicaBatches::Kind::Equal;
+  return schedule_named(alike && training.asked.micro_batches == 1 ? "naive" : "1f1b");
 }
 
 /// Returns the schedule named at `node`, or null and a diagnostic that lists those which fit the

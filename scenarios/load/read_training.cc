@@ -470,19 +470,31 @@ void check_memory(const TrainingKeys& training, const std::optional<ModelGraph>&
   }
 }
 
-int least_micro_batches(const Question& question) {
-  constexpr int kMost = 1024;
+namespace {
+
+/// Returns why the schedule of `question` cannot run steps of `count` micro-batches; or "".
+std::string count_problem(const Question& question, int count) {
   const SchedulePolicy& policy = question.training().schedule;
-  if (policy.kind->problem == nullptr) return 1;
-  const auto runs = [&](int count) {
-    return policy.kind
-        ->problem({question.layout.ranks(), question.layout.stages, count, count, policy.round})
-        .empty();
-  };
-  for (int least = 1; least <= kMost; ++least) {
-    if (runs(least) && runs(2 * least) && runs(3 * least)) return least;
+  if (policy.kind->problem == nullptr) return "";
+  return policy.kind->problem(
+      {question.layout.ranks(), question.layout.stages, count, count, policy.round});
+}
+
+}  // namespace
+
+RunnableCounts runnable_counts(const Question& question) {
+  constexpr int kMost = 1024;
+  const auto runs = [&](int count) { return count_problem(question, count).empty(); };
+  RunnableCounts counts;
+  while (++counts.least <= kMost) {
+    if (!runs(counts.least)) continue;
+    for (counts.step = 1; counts.step <= kMost; ++counts.step) {
+      bool all = true;
+      for (int i = 1; i <= 3; ++i) all = all && runs(counts.least + i * counts.step);
+      if (all) return counts;
+    }
   }
-  return 0;
+  return {.problem = count_problem(question, kMost)};
 }
 
 namespace {
@@ -505,9 +517,8 @@ std::string shares_problem(const Question& question) {
            "\"gpipe\", \"interleaved\" or another such";
   }
   if (data.zero_stage >= 3 || data.gradient_reduction == GradientReduction::MicroBatch) {
-    return "lets replicas, which exchange weights or gradients after each micro-batch, wait for "
-           "one "
-           "that has none left; expected ZeRO 0 to 2 with \"gradient_reduction\": \"step\"";
+    return "lets replicas, which exchange after each micro-batch, wait for one that has none left; "
+           "expected ZeRO 0 to 2 with \"gradient_reduction\": \"step\"";
   }
   if (question.layout.sharding.expert > 1) {
     return "leaves replicas without a partner that share experts; expected no \"expert\"";
@@ -533,18 +544,26 @@ void check_shares(const Question& question, const JsonNode& document, Diagnostic
   if (const std::string problem = shares_problem(question); !problem.empty()) {
     return report(diagnostics, node, problem);
   }
-  const int least = least_micro_batches(question);
-  const bool whole = std::all_of(shares.counts.begin(), shares.counts.end(),
-                                 [&](int count) { return least > 0 && count % least == 0; });
-  if (least > 0 && shares.all % least == 0 && whole &&
-      shares.all / least >= question.layout.mesh.degree(Dimension::Data)) {
-    return;
+  const std::string& schedule = question.training().schedule.kind->name;
+  for (const int count : shares.counts) {
+    const std::string problem = count_problem(question, count);
+    if (!problem.empty()) return report(diagnostics, node, schedule + " " + problem);
   }
+  if (shares.kind == ReplicaBatches::Kind::Explicit) return;
+  const RunnableCounts counts = runnable_counts(question);
+  if (!counts.problem.empty()) {
+    return report(diagnostics, node, schedule + " " + counts.problem);
+  }
+  const int replicas = question.layout.mesh.degree(Dimension::Data);
+  const int left = shares.all - counts.least * replicas;
+  if (left >= 0 && left % counts.step == 0) return;
+  const auto words = [&](int more) {
+    return std::to_string(replicas * counts.least + more * counts.step);
+  };
   report(diagnostics, node,
-         in_quotes(question.training().schedule.kind->name) + " takes " +
-             (least > 0 ? "multiples of " + std::to_string(least) + " micro-batches a replica"
-                        : std::string("no number of micro-batches here")) +
-             "; expected such, and as many in all");
+         schedule + " shares " + words(0) + ", " + words(1) + ", " + words(2) +
+             " and so on micro-batches out among " + std::to_string(replicas) +
+             " replicas; expected such a number of all, got " + std::to_string(shares.all));
 }
 
 }  // namespace interlock

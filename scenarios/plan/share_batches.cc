@@ -58,20 +58,22 @@ std::vector<ReplicaTime> replica_times(const Plan& plan) {
   return times;
 }
 
-/// Returns how many of `all` micro-batches each replica takes, in multiples of `unit`. The next
-/// ones always go to the replica that would be done with them first: as times grow with what is
-/// taken, no other way has a smaller largest time.
-std::vector<int> counts_by_speed(const std::vector<ReplicaTime>& times, int all, int unit) {
-  std::vector<int> counts(times.size(), unit);
+/// Returns how many of `all` micro-batches each replica takes: the least that the schedule runs,
+/// and steps more. The next step always goes to the replica that would be done with it first: as
+/// times grow with what is taken, no other way has a smaller largest time.
+std::vector<int> counts_by_speed(const std::vector<ReplicaTime>& times, int all,
+                                 const RunnableCounts& runnable) {
+  const int step = runnable.step;
+  std::vector<int> counts(times.size(), runnable.least);
   const auto done = [&](std::size_t replica) {
-    return times[replica].first + (counts[replica] + unit - 1) * times[replica].each;
+    return times[replica].first + (counts[replica] + step - 1) * times[replica].each;
   };
-  for (int left = all - unit * static_cast<int>(times.size()); left > 0; left -= unit) {
+  for (int left = all - runnable.least * static_cast<int>(times.size()); left > 0; left -= step) {
     std::size_t soonest = 0;
     for (std::size_t replica = 1; replica < times.size(); ++replica) {
       if (done(replica) < done(soonest)) soonest = replica;
     }
-    counts[soonest] += unit;
+    counts[soonest] += step;
   }
   return counts;
 }
@@ -81,9 +83,9 @@ std::vector<int> counts_by_speed(const std::vector<ReplicaTime>& times, int all,
 Plan share_batches(Plan plan) {
   const ReplicaBatches& shares = plan.question.training().replica_batches;
   const bool written = shares.kind == ReplicaBatches::Kind::Explicit;
-  const std::vector<int> counts = written ? shares.counts
-                                          : counts_by_speed(replica_times(plan), shares.all,
-                                                            least_micro_batches(plan.question));
+  const std::vector<int> counts =
+      written ? shares.counts
+              : counts_by_speed(replica_times(plan), shares.all, runnable_counts(plan.question));
   const auto [least, most] = std::minmax_element(counts.begin(), counts.end());
   plan = with_micro_batches(std::move(plan), *most);
   if (*least < *most) plan.replica_micro_batches = counts;

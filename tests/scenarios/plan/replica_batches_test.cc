@@ -238,7 +238,27 @@ TEST_CASE("what replicas of different numbers cannot do is refused where it is a
   check("[3, 7]", {"training.schedule=pipedream"}, "a schedule that updates once");
   check("[3, 7]", {"training.schedule=dualpipe"}, "a schedule that updates once");
   check("[3, 7]", {"training.schedule=interleaved", "model.hidden_sizes=[1024, 1024, 1024]"},
-        "\"interleaved\" takes multiples of 2 micro-batches a replica");
+        "expected a multiple of 2 such as 2 or 4, got 3");
+  check("\"by_speed\"",
+        {"training.schedule=interleaved", "model.hidden_sizes=[1024, 1024, 1024]",
+         "training.global_batch_size=9000"},
+        "interleaved shares 4, 6, 8 and so on micro-batches out among 2 replicas");
+  INFO("a mistake that has nothing to do with numbers is told as the schedule tells it");
+  check("\"by_speed\"",
+        {"training.schedule={\"kind\": \"interleaved\", \"round\": 1}",
+         "model.hidden_sizes=[1024, 1024, 1024]"},
+        "round");
+}
+
+TEST_CASE("replicas take any numbers that their schedule runs") {
+  const Overrides stages = {"training.schedule=dualpipe-v",
+                            "model.hidden_sizes=[1024, 1024, 1024]"};
+  INFO("DualPipe-V over two ranks runs 4 micro-batches and more");
+  CHECK(make_plan(question_of(scenario({1, 4}, 2, 10, "[4, 6]", stages))).micro_batches == 6);
+  const Plan plan = make_plan(question_of(scenario({1, 4}, 2, 11, "\"by_speed\"", stages)));
+  CHECK(plan.replica_micro_batches == std::vector{4, 7});
+  INFO("one micro-batch each needs no schedule to be written");
+  CHECK(make_plan(question_of(scenario({1, 4}, 1, 2, "[1, 1]"))).micro_batches == 1);
 }
 
 }  // namespace
