@@ -232,9 +232,10 @@ std::vector<NodeKind> read_kinds(Section& reader) {
   std::vector<NodeKind> kinds;
   const auto list = reader.get("kinds");
   if (!list) return kinds;
-  if (const auto device = reader.get("device")) {
-    report(reader.diagnostics(), *device,
-           "given beside \"kinds\", each of which has its own; expected one of the two");
+  for (const char* key : {"device", "devices_per_node"}) {
+    if (reader.node().value->find(key) == nullptr) continue;
+    report(reader.diagnostics(), reader.node().child(key),
+           "given beside \"kinds\", which say it; expected one of the two");
   }
   for (const JsonNode& node : reader.items_at("kinds", *list, "wrong list of kinds",
                                               "objects with \"device\" and \"count\"")) {
@@ -252,9 +253,7 @@ void put_kinds(const std::vector<NodeKind>& kinds, const JsonNode& node, Cluster
                Diagnostics& diagnostics) {
   constexpr std::size_t kMostMachines = 1024;
   if (kinds.empty()) return;
-  const int in_node = std::max(1, cluster.machines.front().devices_per_node);
-  const std::size_t nodes = static_cast<std::size_t>(cluster.devices - 1) / in_node + 1;
-  if (nodes * kinds.size() > kMostMachines) {
+  if (static_cast<std::size_t>(nodes(cluster)) * kinds.size() > kMostMachines) {
     return report(diagnostics, node,
                   "too many nodes of several kinds; expected at most " +
                       std::to_string(kMostMachines / kinds.size()) + " nodes");
@@ -270,7 +269,7 @@ void put_kinds(const std::vector<NodeKind>& kinds, const JsonNode& node, Cluster
       part.joins = device > 0;
       part.device = kind.device;
       // The power that a scenario writes for a machine holds for all of its devices.
-      if (box.device.power != kinds.front().device.power) part.device.power = box.device.power;
+      if (node.value->find("power") != nullptr) part.device.power = box.device.power;
       device += kind.count;
     }
   }

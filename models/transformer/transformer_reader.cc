@@ -174,6 +174,10 @@ void read_stream(Section& reader, bool sees_all, Transformer& t) {
   ResidualStream& stream = t.stream;
   stream.rms_norm = reader.choice("norm") == 1;
   stream.norm_bias = reader.boolean("norm_bias");
+  if (const auto bias = reader.get("norm_bias"); bias && stream.rms_norm && stream.norm_bias) {
+    report(reader.diagnostics(), *bias,
+           "an RMS norm has no biases; expected \"norm\": \"layernorm\"");
+  }
   stream.norm_position = static_cast<NormPosition>(reader.choice("norm_position"));
   stream.dropout = reader.number("dropout");
   stream.bidirectional = reader.boolean("bidirectional", sees_all);

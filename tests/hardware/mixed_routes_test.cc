@@ -184,14 +184,37 @@ TEST_CASE("kinds of a node that do not fit it are refused") {
       "count": 4}])";
   CHECK(told(box(kinds)) == "");
   CHECK(told(box(R"("device": "rtx-3090", )" + kinds)) ==
-        "c.json:1: /cluster/device: given beside \"kinds\", each of which has its own; expected "
-        "one of the two");
+        "c.json:1: /cluster/device: given beside \"kinds\", which say it; expected one of the two");
+  const std::string inside = R"({"kind": "machine", "port": {"bandwidth": "1 GB/s"}, )";
+  CHECK(told(inside + kinds + "}") == "");
+  CHECK(
+      told(inside + R"("devices_per_node": 4, )" + kinds + "}").find("/devices_per_node: given") !=
+      std::string::npos);
   CHECK(told(box(R"("kinds": [])")).find("wrong list of kinds; expected 1 to 64 objects") !=
         std::string::npos);
   CHECK(told(box(R"("kinds": [{"count": 4}])")).find("missing key \"device\"") !=
         std::string::npos);
   CHECK(told(box(R"("nodes": 600, )" + kinds)).find("expected at most 512 nodes") !=
         std::string::npos);
+}
+
+TEST_CASE("the power that a scenario writes is that of all kinds, else each has its own") {
+  const std::string device = R"({"memory": "8 GiB", "memory_bandwidth": "1 TB/s",
+      "peak": {"bf16": "1 TFLOP/s"}, "power": {"busy": ")";
+  const std::string small = device + R"(300 W", "idle": "50 W"}})";
+  const std::string large = device + R"(700 W", "idle": "50 W"}})";
+  const auto busy_of_second = [&](const std::string& written) {
+    const JsonValue value =
+        parse_json(R"({"kind": "machine", "port": {"bandwidth": "1 GB/s"}, "kinds": [{"device": )" +
+                       small + R"(}, {"device": )" + large + "}]" + written + "}",
+                   "c.json");
+    Diagnostics diagnostics;
+    const Cluster cluster = read_cluster({&value, "/cluster"}, diagnostics);
+    CHECK(diagnostics.messages().empty());
+    return cluster.machines.at(1).device.power.value().busy.value();
+  };
+  CHECK(busy_of_second("") == 700);
+  CHECK(busy_of_second(R"(, "power": {"busy": "300 W", "idle": "50 W"})") == 300);
 }
 
 }  // namespace

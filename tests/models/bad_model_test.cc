@@ -254,5 +254,12 @@ TEST_CASE("mistakes of the model and of the strategy's head come together") {
             .size() == 2);
 }
 
+TEST_CASE("biases of a norm that has none are refused") {
+  check_mistake(R"({"kind": "transformer", "layers": 1, "hidden_size": 64, "attention_heads": 1,
+      "sequence_length": 8, "vocab_size": 16, "norm": "rmsnorm", "norm_bias": true})",
+                "s.json:2: /model/norm_bias: an RMS norm has no biases; expected \"norm\": "
+                "\"layernorm\"");
+}
+
 }  // namespace
 }  // namespace interlock::bad_model_test
