@@ -350,8 +350,13 @@ void check_nodes(ExportedPlan& e) {
   const Cluster& cluster = e.question().cluster;
   const int each = cluster.machines.front().devices_per_node;
   bool alike = true;
-  for (std::size_t i = 0; i < cluster.machines.size() && is_mixed(cluster); ++i) {
-    alike = alike && devices_of(cluster, i) == nodes_of(cluster, i) * each;
+  for (std::size_t i = 0; i < cluster.machines.size() && is_mixed(cluster);) {
+    const int nodes = nodes_of(cluster, i);
+    int devices = devices_of(cluster, i);
+    while (++i < cluster.machines.size() && cluster.machines[i].joins) {
+      devices += devices_of(cluster, i);
+    }
+    alike = alike && devices == nodes * each;
   }
   e.refuse_if(!alike, "/cluster/machines",
               "is started with as many processes on each node; expected nodes that all use as many "

@@ -332,5 +332,27 @@ TEST_CASE("a word of a megabyte is refused, and no end of the program") {
   CHECK(run.err.find("long.sh:2: a word has more than 100000 characters") == 0);
 }
 
+TEST_CASE("a plan on nodes of two kinds is exported where all of each node is used") {
+  const Folder folder;
+  folder.file("s.json", R"({
+      "model": {"kind": "transformer", "layers": 8, "hidden_size": 512, "attention_heads": 8,
+        "vocab_size": 32000, "sequence_length": 512, "attention": "fused", "positions": "rotary"},
+      "cluster": {"machine": "pcie-rtx-4090", "nodes": 2, "kinds": [
+        {"device": "rtx-4090", "count": 4}, {"device": "rtx-3090", "count": 4}]},
+      "training": {"strategy": "global", "global_batch_size": 32, "micro_batch_size": 1,
+        "precision": "bf16", "optimizer": "adam"}})");
+  const auto exported = [&](const std::string& set) {
+    return run_program({"export", "s.json", "--to", "megatron", "--out", "plan.sh", "--quiet",
+                        "--set", "parallel.pipeline=1", "--set", set},
+                       folder.path());
+  };
+  const Outcome whole = exported("parallel.data=16");
+  CHECK(whole.err == "");
+  CHECK(whole.exit_code == 0);
+  const Outcome part = exported("cluster.devices=10");
+  CHECK(part.exit_code == 2);
+  CHECK(part.err.find("expected nodes that all use as many devices") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace interlock::import_megatron_test
