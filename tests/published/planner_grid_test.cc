@@ -40,12 +40,12 @@ TEST_CASE("results of MLPerf come first, a line for each device, framework and m
   const Grid grid = planner_grid(accuracy);
   REQUIRE(grid.rows.size() == 2);
   INFO("errors 10, 20 and 25 %; measured MFU 0.44, 0.4 and 0.375; the fitted row does not count");
-  CHECK(texts(grid.rows[0]) == std::vector<std::string>{"MLPerf", "H100", "dense", "nemo", "3",
-                                                        "20.0", "25", "1.00", "–", "–", "–", "40",
-                                                        "80"});
-  CHECK(texts(grid.rows[1]) == std::vector<std::string>{"other reports", "A100", "dense", "nemo",
-                                                        "–", "–", "–", "–", "1", "10.0", "10", "–",
-                                                        "–"});
+  using Texts = std::vector<std::string>;
+  const std::string none = "–";
+  CHECK(texts(grid.rows[0]) == Texts{"MLPerf", "H100", "dense", "nemo", "3", "20.0", "25", "1.00",
+                                     none, none, none, "40", "80"});
+  CHECK(texts(grid.rows[1]) == Texts{"other reports", "A100", "dense", "nemo", none, none, none,
+                                     none, "1", "10.0", "10", none, none});
 }
 
 TEST_CASE("a program's own figure stands beside the errors on the rows that it is about") {

@@ -98,5 +98,26 @@ TEST_CASE("a fifo can be filled with its own front") {
   CHECK(fifo.front() == 0);
 }
 
+TEST_CASE("an item of a Fifo may be let out first, wherever the block has it") {
+  Random random(73, 1);
+  Fifo<int> fifo;
+  std::deque<int> expected;
+  for (int i = 0; i < 5000; ++i) {
+    if (expected.size() < 7 && random.integer(0, 1) == 0) {
+      fifo.push(i);
+      expected.push_back(i);
+    } else if (!expected.empty()) {
+      const int place = random.integer(0, static_cast<int>(expected.size()) - 1);
+      REQUIRE(fifo.at(static_cast<std::uint32_t>(place)) == expected[place]);
+      fifo.move_to_front(static_cast<std::uint32_t>(place));
+      std::rotate(expected.begin(), expected.begin() + place, expected.begin() + place + 1);
+      REQUIRE(fifo.front() == expected.front());
+      fifo.pop();
+      expected.pop_front();
+    }
+    REQUIRE(fifo.size() == expected.size());
+  }
+}
+
 }  // namespace
 }  // namespace interlock::queues_test

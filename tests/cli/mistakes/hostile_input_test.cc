@@ -242,24 +242,24 @@ TEST_CASE("a search without a plan writes neither of its files") {
   CHECK(folder.files() == std::vector<std::string>{"s.json"});
 }
 
+/// Runs `command` on four equal stages in 60 MB, with too many micro-batches for these.
+Outcome in_little_memory(const std::string& command, const std::string& more) {
+  const Folder folder;
+  return run_shell("ulimit -v 60000; " + kProgram + command + quoted("four-equal-stages") +
+                       " --set training.micro_batches=900000" + more,
+                   folder.path());
+}
+
 TEST_CASE("too little memory is a sentence about the scenario") {
   if (!kLimits) return;
-  const Folder folder;
-  const Outcome run =
-      run_shell("ulimit -v 60000; " + kProgram + " simulate " + quoted("four-equal-stages") +
-                    " --set training.micro_batches=900000",
-                folder.path());
+  const Outcome run = in_little_memory(" simulate ", "");
   CHECK(run.exit_code == 2);
   CHECK(holds(run.err, "there is not enough memory for this; expected a smaller scenario"));
 }
 
 TEST_CASE("too little memory for a row of a sweep is no bug") {
   if (!kLimits) return;
-  const Folder folder;
-  const Outcome run =
-      run_shell("ulimit -v 60000; " + kProgram + " sweep " + quoted("four-equal-stages") +
-                    " --set training.micro_batches=900000,2 --db s.db",
-                folder.path());
+  const Outcome run = in_little_memory(" sweep ", ",2 --db s.db");
   CAPTURE(run.out);
   CHECK(run.exit_code == 0);
   CHECK(holds(run.out, "1 failed"));
