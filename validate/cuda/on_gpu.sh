@@ -184,9 +184,7 @@ validate() {
     --prediction "$1-prediction.json" --json "$1-errors.json" --report "$1.html" "${@:7}"
 }
 
-# True where tiny models would only do once more what another part has done.
-again() { [[ $dry == yes ]]; }
-
+# Tiny models leave out what would only do once more what another part has done.
 large="{\"model.hidden_size\": [$(size 4096)]}"
 stage_A() {
   if [[ $root != "$here" && $dry == no ]]; then
@@ -200,10 +198,10 @@ stage_A() {
   validate large-blocks 60 gpu-large-blocks whole "$large" "$steps"
   calibrate 4 cuda:0/4 100 gpu-4-partitions "$(sizes 1024)"
   validate four-1024 90 gpu-4-partitions 4 "$(sizes 1024)" "$steps"
-  again || validate four-1024-again 60 gpu-4-partitions 4 "$(sizes 1024)" "$steps"
+  [[ $dry == yes ]] || validate four-1024-again 60 gpu-4-partitions 4 "$(sizes 1024)" "$steps"
 }
 stage_B() {
-  again && strategies='["global", "pairwise"]'
+  [[ $dry == no ]] || strategies='["global", "pairwise"]'
   calibrate 4-beside-products cuda:0/4 120 gpu-4-partitions "$(sizes 1024)" --beside products
   validate four-1024-beside 60 gpu-4-partitions 4-beside-products "$(sizes 1024)" "$steps"
   validate four-1024-paced 60 gpu-4-partitions 4 "$(sizes 1024)" "$steps" --set 'cluster.executor.links=paced'
@@ -213,8 +211,8 @@ stage_B() {
   validate two-1024 60 gpu-2-partitions 2 "$(sizes 1024)" "$steps"
   # Threads of a processor run no graphs. A graph has every kernel of the run, so it is a short one.
   [[ $dry == yes && $emulated == no ]] || validate two-1024-graph 80 gpu-2-partitions 2 "$(sizes 1024)" "$graph_steps" --graph
-  again || calibrate 4-2048 cuda:0/4 100 gpu-4-partitions "$(sizes 2048)"
-  again || validate four-2048 140 gpu-4-partitions 4-2048 "$(sizes 2048)" "$steps"
+  [[ $dry == yes ]] || calibrate 4-2048 cuda:0/4 100 gpu-4-partitions "$(sizes 2048)"
+  [[ $dry == yes ]] || validate four-2048 140 gpu-4-partitions 4-2048 "$(sizes 2048)" "$steps"
 }
 stage_C() {
   local ncu=(ncu --clock-control none --csv --metrics
