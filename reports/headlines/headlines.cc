@@ -24,10 +24,8 @@ namespace {
 
 constexpr double kTera = 1e12;
 
-using HeldBytes = std::array<Bytes, kMemoryClasses>;
-
 /// Returns the classes of memory by what they hold, the largest first.
-std::array<int, kMemoryClasses> classes_by_size(const HeldBytes& memory) {
+std::array<int, kMemoryClasses> classes_by_size(const std::array<Bytes, kMemoryClasses>& memory) {
   std::array<int, kMemoryClasses> order{};
   for (int i = 0; i < kMemoryClasses; ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return memory[a] > memory[b]; });
