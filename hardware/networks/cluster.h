@@ -33,9 +33,9 @@ struct IdealSwitch {};
 /// The network that joins the nodes, or the devices themselves (a torus of devices).
 using Network = std::variant<IdealSwitch, FatTree, Dragonfly, Torus, Wan>;
 
-/// Nodes that are alike. Each device has an up and a down port into its node's switch or PCIe tree,
-/// and nodes are joined by their network cards (each shared by devices_per_node / cards_per_node
-/// devices).
+/// Devices of nodes that are alike: all of each node, or those of one kind. Each device has an up
+/// and a down port into its node's switch or PCIe tree, and nodes are joined by their network cards
+/// (each shared by devices_per_node / cards_per_node devices).
 struct Machine {
   std::string name;
   Device device;

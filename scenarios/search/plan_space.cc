@@ -112,8 +112,9 @@ void require_known(const SearchRequest& request, const Cluster& cluster, const s
     return std::all_of(cluster.machines.begin(), cluster.machines.end(), known);
   };
   require(!money || all([](const Machine& m) { return m.price.has_value(); }), "price",
-          is_mixed(cluster) ? "\"price\": \"2.50 USD/h\" in each of its \"machines\""
-                            : "--set cluster.price='2.50 USD/h'");
+          cluster.machines.size() > 1 && !cluster.machines[1].joins
+              ? "\"price\": \"2.50 USD/h\" in each of its \"machines\""
+              : "--set cluster.price='2.50 USD/h'");
   require(!energy || all([](const Machine& m) { return m.device.power.has_value(); }),
           "power of the devices",
           "--set cluster.power='{\"busy\": \"400 W\", \"idle\": \"60 W\"}'");
