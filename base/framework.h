@@ -43,6 +43,9 @@ struct Framework {
   /// Memory that libraries keep on each device beside all tensors, e.g. workspaces of matrix
   /// products: by architecture of the device ("NVIDIA Hopper"); "other": of every other one.
   std::map<std::string, Bytes> library_memory = {};
+  /// Memory of a process's context on a device, which no peak has; none: that of kernels which are
+  /// loaded as they are used.
+  std::optional<Bytes> context_memory = {};
   /// Products in 8 bits keep their inputs so for the backward, where their weights are trained.
   bool keeps_8_bits = false;
   /// Bytes that the softmax over attention scores moves, over those of one that also scales them.
@@ -53,6 +56,8 @@ struct Framework {
   /// Routing and moving tokens of experts takes a kernel for each small step.
   bool routes_in_steps = false;
   bool fp32_gradients = false;  // weight gradients are kept and exchanged in fp32
+  /// Beside them stay those of the training's precision that each backward makes.
+  bool keeps_made_gradients = false;
   /// ZeRO 2 and 3: when gradients are reduced, where the scenario does not say.
   GradientReduction gradient_reduction = GradientReduction::Step;
   /// Passes over the weights' gradients that adding a micro-batch's to those before it takes.
@@ -60,6 +65,9 @@ struct Framework {
   /// Beside the optimiser's own kernel, at each update: passes over the gradients that a device
   /// holds, and bytes of each parameter that it updates.
   double gradient_sweeps = 0, update_bytes = 0;
+  /// Bytes of each parameter that a device updates, for what its optimiser makes anew at each
+  /// update: the allocator keeps that memory from one update to the next.
+  double update_buffers = 0;
   /// Sums of input gradients over tensor devices run beside the weight gradients of the layer that
   /// they come from.
   bool overlaps_sums = false;

@@ -94,6 +94,7 @@ Device device_of(const DeviceMetrics& from, int number, const Metrics& metrics) 
                 .useful = from.useful,
                 .peak_memory_bytes = from.peak_memory.value(),
                 .peak_stash_bytes = from.peak_stash.value(),
+                .used_memory_bytes = from.used_memory.value_or(Bytes(0)).value(),
                 .memory_capacity_bytes = from.memory_capacity.value_or(Bytes(0)).value(),
                 .peak_time_s = from.peak_time.value()};
   for (int use = 0; use < kTimeUses; ++use) {

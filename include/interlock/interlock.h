@@ -128,6 +128,7 @@ struct Device {
   std::map<std::string, double> bubble_s;      // idle seconds of a step by cause, if explained
   std::map<std::string, double> memory_bytes;  // at its peak: "weights", "stash", ...
   double peak_memory_bytes = 0, peak_stash_bytes = 0;
+  double used_memory_bytes = 0;      // with all that its process holds; 0: unknown
   double memory_capacity_bytes = 0;  // 0: unknown
   double peak_time_s = 0;            // when the peak is reached
 };

@@ -100,6 +100,9 @@ class Metrics:
     def peak_memory_bytes(self) -> float:
         """most bytes that the fullest of the `devices` ever holds (unit: bytes)"""
     @property
+    def used_memory_bytes(self) -> Optional[float]:
+        """most bytes in use on one of the `devices`, as `nvidia-smi` tells: its peak, what the allocator keeps beyond it, the process's context and its communicators' buffers; null if the device's architecture is not told (unit: bytes)"""
+    @property
     def peak_stash_bytes(self) -> Optional[float]:
         """most bytes of stash that any of the `devices` ever keeps (unit: bytes)"""
     @property

@@ -17,6 +17,7 @@
 #include "reports/words/palette.h"
 #include "reports/words/scale.h"
 #include "scenarios/plan/measure_plan.h"
+#include "scenarios/plan/reserve.h"
 #include "scenarios/simulate/economics.h"
 
 namespace interlock {
@@ -113,6 +114,20 @@ Headline memory_headline(const ScenarioResult& result) {
   return headline;
 }
 
+/// Nothing where it is not known.
+std::vector<Headline> used_headline(const ScenarioResult& result) {
+  const DeviceMetrics& device = fullest_device(result.measurement.metrics);
+  if (!device.used_memory) return {};
+  Headline headline{"Memory in use", format(*device.used_memory),
+                    "with " + reserve_words(result.plan.question, {})};
+  const std::optional<Bytes>& capacity = device.memory_capacity;
+  if (capacity && *device.used_memory > *capacity && device.peak_memory <= *capacity) {
+    headline.note += "; may not fit, over by " + format(*device.used_memory - *capacity);
+    headline.alarm = true;
+  }
+  return {headline};
+}
+
 /// Nothing where nothing is kept there.
 std::vector<Headline> host_headline(const Metrics& metrics) {
   const Bytes kept = metrics.host_memory;
@@ -172,6 +187,7 @@ std::vector<Headline> all_headlines(const ScenarioResult& result) {
       memory_headline(result)};
   for (Headline& headline : classes_headline(fullest_device(metrics).memory))
     headlines.push_back(std::move(headline));
+  for (Headline& headline : used_headline(result)) headlines.push_back(std::move(headline));
   for (Headline& headline : host_headline(metrics)) headlines.push_back(std::move(headline));
   headlines.push_back(limiting_headline(result));
   for (Headline& headline : explanation_headlines(result)) headlines.push_back(std::move(headline));

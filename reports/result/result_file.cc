@@ -57,6 +57,25 @@ std::optional<Bubbles> read_bubbles(ObjectReader& reader) {
   return bubbles;
 }
 
+/// Returns the node at `pointer` ("/utilisation/busy") below `node`, where all of the way is there.
+std::optional<JsonNode> node_at(JsonNode node, std::string_view pointer) {
+  while (!pointer.empty()) {
+    const std::size_t end = std::min(pointer.find('/', 1), pointer.size());
+    const std::string key(pointer.substr(1, end - 1));
+    const bool object = node.value->kind == Kind::Object;
+    if (!object || node.value->find(key) == nullptr) return std::nullopt;
+    node = node.child(key);
+    pointer.remove_prefix(end);
+  }
+  return node;
+}
+
+std::optional<double> number_at(const JsonNode& node, std::string_view pointer) {
+  const auto found = node_at(node, pointer);
+  const bool number = found && found->value->kind == Kind::Number;
+  return number ? std::optional(found->value->number) : std::nullopt;
+}
+
 ReadDevice read_device(const JsonNode& node, Diagnostics& diagnostics) {
   ObjectReader reader(node, diagnostics);
   ReadDevice device;
@@ -65,6 +84,7 @@ ReadDevice read_device(const JsonNode& node, Diagnostics& diagnostics) {
   device.useful = number_of(reader, "useful");
   device.peak_memory = number_of(reader, "peak_memory_bytes");
   if (reader.get("peak_stash_bytes")) device.peak_stash = number_of(reader, "peak_stash_bytes");
+  device.used_memory = number_at(node, "/used_memory_bytes");
   if (const auto memory = reader.require("memory_bytes", "an object")) {
     ObjectReader classes(*memory, diagnostics);
     for (int i = 0; i < kMemoryClasses; ++i) {
@@ -100,25 +120,6 @@ std::vector<SweptValue> read_swept(const JsonNode& node, Diagnostics& diagnostic
     if (number) swept.back().number = value.number;
   }
   return swept;
-}
-
-/// Returns the node at `pointer` ("/utilisation/busy") below `node`, where all of the way is there.
-std::optional<JsonNode> node_at(JsonNode node, std::string_view pointer) {
-  while (!pointer.empty()) {
-    const std::size_t end = std::min(pointer.find('/', 1), pointer.size());
-    const std::string key(pointer.substr(1, end - 1));
-    const bool object = node.value->kind == Kind::Object;
-    if (!object || node.value->find(key) == nullptr) return std::nullopt;
-    node = node.child(key);
-    pointer.remove_prefix(end);
-  }
-  return node;
-}
-
-std::optional<double> number_at(const JsonNode& node, std::string_view pointer) {
-  const auto found = node_at(node, pointer);
-  const bool number = found && found->value->kind == Kind::Number;
-  return number ? std::optional(found->value->number) : std::nullopt;
 }
 
 std::string words_at(const JsonNode& node, std::string_view pointer) {
@@ -166,10 +167,13 @@ void read_metrics(const JsonNode& node, ReadResult& result, Diagnostics& diagnos
 /// Adds the metrics that follow from arrays of the result.
 void add_totals(const JsonNode& node, ReadResult& result) {
   double memory = 0, stash = 0;
+  std::optional<double> used;
   for (const ReadDevice& device : result.simulated) {
     memory = std::max(memory, device.peak_memory);
     stash = std::max(stash, device.peak_stash);
+    used = std::max(used, device.used_memory);  // known of all, or of none
   }
+  if (used) result.values["used_memory_bytes"] = *used;
   result.values["peak_memory_bytes"] = memory;
   result.values["peak_stash_bytes"] = stash;
   const double step = result.value("step_time_s").value_or(0);

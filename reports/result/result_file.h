@@ -25,6 +25,7 @@ struct ReadDevice {
   std::optional<Bubbles> bubbles;  // seconds of a step; none of runs that were not explained
   double peak_memory = 0;          // bytes, here and below
   double peak_stash = 0;
+  std::optional<double> used_memory;
   std::array<double, kMemoryClasses> memory{};
 };
 

@@ -69,19 +69,21 @@ Json path_json(const Metrics& metrics) {
 }
 
 Json device_json(const DeviceMetrics& device, const Coordinates& at, int number) {
-  Json json{{"rank", device.rank},
-            {"device", number},
-            {"coordinates", coordinates_json(at)},
-            {"stages", device.stages},
-            {"weight_versions", device.weight_versions},
-            {"reuse", device.reuse},
-            {"busy", device.busy},
-            {"useful", device.useful},
-            {"time_shares", time_json(device)},
-            {"peak_memory_bytes", bytes_json(device.peak_memory)},
-            {"peak_stash_bytes", bytes_json(device.peak_stash)},
-            {"allocated_peak_bytes", bytes_json(device.allocated_peak)},
-            {"peak_time_s", device.peak_time.value()}};
+  Json json{
+      {"rank", device.rank},
+      {"device", number},
+      {"coordinates", coordinates_json(at)},
+      {"stages", device.stages},
+      {"weight_versions", device.weight_versions},
+      {"reuse", device.reuse},
+      {"busy", device.busy},
+      {"useful", device.useful},
+      {"time_shares", time_json(device)},
+      {"peak_memory_bytes", bytes_json(device.peak_memory)},
+      {"peak_stash_bytes", bytes_json(device.peak_stash)},
+      {"allocated_peak_bytes", bytes_json(device.allocated_peak)},
+      {"used_memory_bytes", device.used_memory ? bytes_json(*device.used_memory) : Json(nullptr)},
+      {"peak_time_s", device.peak_time.value()}};
   Json& memory = json["memory_bytes"];
   for (int i = 0; i < kMemoryClasses; ++i) {
     memory[name_of(static_cast<MemoryClass>(i))] = bytes_json(device.memory[i]);

@@ -305,9 +305,10 @@ std::vector<ContractKey> kernel_keys() {
 /// Lists the ways of a framework to keep, sum and send.
 std::vector<ContractKey> exchange_keys() {
   return {
-      {"gradients", one_of({"training", "fp32"}), "training",
+      {"gradients", one_of({"training", "fp32", "both"}), "training",
        "Format in which weight gradients are kept, added up and exchanged: the training "
-       "precision's, or `fp32`."},
+       "precision's, or `fp32`. `both`: in `fp32`, while those of the training's precision, which "
+       "each backward makes, keep memory of their own."},
       {"gradient_reduction", one_of({"step", "micro_batch"}), "step",
        "ZeRO 2 and 3: `gradient_reduction` of `parallel`, where that is not written."},
       {"gradient_passes", number(0, 100), "0",
@@ -322,6 +323,10 @@ std::vector<ContractKey> exchange_keys() {
        "Bytes that an update moves for each parameter that a device updates, beside those of the "
        "optimiser: casts of gradients, unscaling, their norm, clipping, masters read again to be "
        "cast."},
+      {"update_buffers", number(0, 1000), "0",
+       "Bytes of each parameter that a device updates, for what the optimiser makes anew at each "
+       "update, e.g. gradients in fp32, where the allocator keeps them beside all else until the "
+       "next one."},
       {"overlaps_sums", boolean(), "false",
        "Sums of input gradients over tensor devices run beside the weight gradients of their "
        "layer."},
@@ -351,6 +356,11 @@ std::vector<ContractKey> exchange_keys() {
        "Memory that its libraries keep on each device beside all tensors, e.g. workspaces of "
        "matrix "
        "products; or one size for each architecture of devices, `other` for those not named."},
+      {"context_memory", size(), "0.4 GB",
+       "Memory of a process's context on a GPU, kernels included. `used_memory_bytes` has it, "
+       "peaks "
+       "do not. The default is that of CUDA 11.7 and later, which load kernels when they are first "
+       "used."},
       {"origin", map(anything()), "", "Where each number comes from; not used."}};
 }
 

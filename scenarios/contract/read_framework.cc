@@ -52,17 +52,22 @@ Framework read_framework(const JsonNode& node, Diagnostics& diagnostics) {
   if (const auto memory = section.get("library_memory")) {
     framework.library_memory = read_library_memory(*memory, diagnostics);
   }
+  if (const auto context = section.get("context_memory")) {
+    framework.context_memory = read_bytes(*context, diagnostics);
+  }
   framework.keeps_8_bits = section.choice("fp8_inputs") == 1;
   framework.softmax_traffic = section.number("softmax_traffic");
   framework.softmax_group = section.number("softmax_group");
   framework.gradient_passes = section.number("gradient_passes");
   framework.gradient_sweeps = section.number("gradient_sweeps");
   framework.update_bytes = section.number("update_bytes");
+  framework.update_buffers = section.number("update_buffers");
   if (const auto rate = section.get("message_copies")) {
     framework.message_copies = bandwidth_at(*rate, diagnostics);
   }
   framework.collective_sms = section.number("collective_sms");
-  framework.fp32_gradients = section.choice("gradients") == 1;
+  framework.fp32_gradients = section.choice("gradients") >= 1;
+  framework.keeps_made_gradients = section.choice("gradients") == 2;
   framework.gradient_reduction =
       static_cast<GradientReduction>(section.choice("gradient_reduction"));
   framework.overlaps_sums = section.boolean("overlaps_sums");

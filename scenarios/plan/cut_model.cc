@@ -114,11 +114,9 @@ class StageBytes {
     for (StageCost module : *modules) {
       apply_zero(layout.data_parallel, layout.mesh, 1, module);
       apply_offload(training.offload, layout.data_parallel, layout.mesh, module);
-      const Footprint& state = module.state;
       const double held = training.framework.held();
       const Bytes stash = keeps ? module.stash - module.host_stash : Bytes(0);
-      states_.push_back(states_.back() +
-                        held * (state.weights + state.gradients + state.optimizer));
+      states_.push_back(states_.back() + held * module.state.total());
       stashes_.push_back(stashes_.back() + held * stash);
     }
     for (int rank = 0; rank < layout.ranks(); ++rank) {

@@ -11,6 +11,7 @@
 #include "scenarios/plan/lower_plan.h"
 #include "scenarios/plan/outer_steps.h"
 #include "scenarios/plan/packed_steps.h"
+#include "scenarios/plan/reserve.h"
 #include "sim/lower/links/known_flows.h"
 
 namespace interlock {
@@ -104,6 +105,17 @@ void add_host_memory(const Plan& plan, Metrics& metrics) {
   if (metrics.host_is_full()) metrics.fits_in_memory = false;
 }
 
+/// Adds what each device's process holds in all, where it is known.
+void add_used_memory(const Plan& plan, Metrics& metrics) {
+  const std::vector<int> numbers = device_numbers(plan);
+  for (DeviceMetrics& device : metrics.devices) {
+    const int number = numbers.at(static_cast<std::size_t>(device.rank));
+    const Device& kind = machine_of(plan.question.cluster, number).device;
+    if (kind.architecture.empty()) continue;
+    device.used_memory = used_memory(priced_reserve(plan.question, kind), device.peak_memory);
+  }
+}
+
 /// Returns the peak rate of a device of the layout at its speed, a mean over all of them; 0 if one
 /// has none.
 FlopsPerSecond mean_peak(const Question& question, Precision precision) {
@@ -153,6 +165,7 @@ MeasuredPlan measure_training(const Plan& plan, Keep keep) {
     measured = {std::move(varied.measurement), varied.outcome};
   }
   add_host_memory(plan, measured.measurement.metrics);
+  add_used_memory(plan, measured.measurement.metrics);
   return measured;
 }
 

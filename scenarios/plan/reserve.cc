@@ -42,7 +42,7 @@ std::vector<Peers> communicators_of(const Question& question) {
 MemoryReserve priced_reserve(const Question& question, const Device& device) {
   MemoryReserve reserve{.held = question.training().framework.reserve > 0 ? 0 : kHeld};
   if (device.architecture.empty()) return reserve;
-  reserve.process = kContext;
+  reserve.process = question.training().framework.context_memory.value_or(kContext);
   int of_node = 1;
   for (const Machine& machine : question.cluster.machines) {
     of_node = std::max(of_node, machine.devices_per_node);

@@ -23,7 +23,7 @@ struct MemoryReserve {
 };
 
 /// Prices what a process of `question` holds on `device`:
-///   - a CUDA context: 0.4 GB, as kernels are loaded when they are first used
+///   - a CUDA context: the framework's, or 0.4 GB, as kernels are loaded when they are first used
 ///     (github.com/pytorch/pytorch/issues/109888; a device whose architecture is not told has
 ///     none);
 ///   - a communicator's buffers: 544 MiB for two devices, 688 MiB for more
@@ -33,6 +33,11 @@ struct MemoryReserve {
 ///   - what the allocator keeps and cannot hand out: a tenth, as torchtitan's 8B on 64 H200 (0.09),
 ///     where peaks do not have the framework's own already. Workspaces of libraries are in it.
 MemoryReserve priced_reserve(const Question& question, const Device& device);
+
+/// Returns the memory that a process uses whose tensors take `peak`.
+inline Bytes used_memory(const MemoryReserve& reserve, Bytes peak) {
+  return peak * (1 + reserve.held) + reserve.process;
+}
 
 /// Returns the share of its memory that the peak of each device may take; of a mixed cluster the
 /// least. `asked` stands in the place of the price.

@@ -32,8 +32,6 @@ namespace interlock {
 
 namespace {
 
-Bytes total(const Footprint& state) { return state.weights + state.gradients + state.optimizer; }
-
 using GroupTimes = std::array<Seconds, kMeshAxes>;
 
 Seconds longest(const GroupTimes& times) { return *std::max_element(times.begin(), times.end()); }
@@ -427,7 +425,7 @@ class PlanWork {
     Bytes bytes(0);
     for (int stage = 0; stage < inputs_.schedule.stages; ++stage) {
       const bool own = inputs_.schedule.rank_of_stage[stage] == static_cast<int>(rank);
-      if (own) bytes += total(inputs_.stages[stage].state);
+      if (own) bytes += inputs_.stages[stage].state.total();
     }
     return bytes;
   }
@@ -545,7 +543,7 @@ StepEstimate bound_layout(const Question& question, const ScheduleFamily& family
              whole);  // the least that there can be
   apply_offload(training.offload, layout.data_parallel, layout.mesh, whole);
   const double ranks = layout.ranks();
-  StepBound bound = {.memory = total(whole.state) / ranks,
+  StepBound bound = {.memory = whole.state.total() / ranks,
                      .memory_capacity = question.cluster.machines.front().device.memory};
   // A device begins the backward of a micro-batch when it has done all of its forward. The mean of
   // what devices then hold is no more than the most.

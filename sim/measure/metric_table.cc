@@ -38,6 +38,15 @@ Known largest(const Metrics& metrics) {
   return most.value();
 }
 
+Known used_memory(const Metrics& metrics) {
+  Known most;
+  for (const DeviceMetrics& device : metrics.devices) {
+    if (!device.used_memory) return std::nullopt;
+    most = std::max(most.value_or(0), device.used_memory->value());
+  }
+  return most;
+}
+
 Known traffic(const Metrics& metrics) {
   Bytes bytes(0);
   for (const LinkMetrics& link : metrics.links) bytes += link.bytes * link.stands_for;
@@ -137,6 +146,11 @@ const std::vector<MetricRow>& step_metrics() {
       {"peak_memory_bytes", nullptr, "memory", "memory", Size, kLess, kFirst, Growth::Formula,
        kOnPage, largest<&DeviceMetrics::peak_memory>,
        "most bytes that the fullest of the `devices` ever holds"},
+      {"used_memory_bytes", nullptr, nullptr, nullptr, Size, kLess, kFirst, Growth::Formula, 0,
+       used_memory,
+       "most bytes in use on one of the `devices`, as `nvidia-smi` tells: its peak, what the "
+       "allocator keeps beyond it, the process's context and its communicators' buffers; null if "
+       "the device's architecture is not told"},
       {"peak_stash_bytes", nullptr, "stash", "stash", Size, kLess, kFirst, Growth::Formula, 0,
        largest<&DeviceMetrics::peak_stash>,
        "most bytes of stash that any of the `devices` ever keeps"},

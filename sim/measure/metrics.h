@@ -44,9 +44,9 @@ struct DeviceMetrics {
   std::array<double, kTimeUses> time{};  // shares by TimeUse, which add up to 1
   double reuse = 0;                      // turns on old inputs, for each micro-batch
   Bytes peak_memory, peak_stash, allocated_peak;
-  std::optional<Bytes> memory_capacity;        // nothing: unknown
-  Seconds peak_time;                           // when peak_memory is first reached
-  std::array<Bytes, kMemoryClasses> memory{};  // the split at that instant
+  std::optional<Bytes> memory_capacity, used_memory;  // used: by all of its process
+  Seconds peak_time;                                  // when peak_memory is first reached
+  std::array<Bytes, kMemoryClasses> memory{};         // the split at that instant
   HostMemory host;
 };
 

@@ -91,11 +91,18 @@ Footprint& operator+=(Footprint& a, const Footprint& b) {
   a.weights += b.weights;
   a.gradients += b.gradients;
   a.optimizer += b.optimizer;
+  a.made += b.made;
+  a.buffers += b.buffers;
   return a;
 }
 
 Footprint footprint_of(const WeightCount& weights, const PriceInputs& inputs) {
-  return footprint(weights, inputs.optimizer, inputs.precision, inputs.framework.fp32_gradients);
+  const Framework& framework = inputs.framework;
+  Footprint held = footprint(weights, inputs.optimizer, inputs.precision, framework.fp32_gradients);
+  const auto count = static_cast<double>(weights.all);
+  held.buffers = Bytes(count * framework.update_buffers);
+  if (framework.keeps_made_gradients) held.made = Bytes(count * element_bytes(inputs.precision));
+  return held;
 }
 
 /// Returns the bytes of weights that are sent, beyond those that are held.
@@ -117,7 +124,7 @@ OpCost price_update(const std::vector<Work>& work, PriceInputs inputs) {
 /// Returns the state that an auxiliary head adds to its stage.
 Footprint head_state(const Head& head, const PriceInputs& inputs) {
   Footprint state = footprint_of(head.parameters, inputs);
-  if (!head.trainable) state.gradients = state.optimizer = Bytes(0);
+  if (!head.trainable) state = {.weights = state.weights};
   return state;
 }
 

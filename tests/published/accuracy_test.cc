@@ -130,6 +130,7 @@ TEST_CASE("quantities follow from step time, and ratios from a base") {
                          .tokens_per_s = 30,
                          .devices = 4,
                          .peak_memory = 7,
+                         .used_memory = 9,
                          .peak_stash = 6};
   const RowValues base{.step_time = 0.5, .samples_per_s = 2, .peak_stash = 8};
   const auto value = [&](Measurand what, const RowValues* other = nullptr) {
@@ -140,6 +141,7 @@ TEST_CASE("quantities follow from step time, and ratios from a base") {
   CHECK(value(Measurand::TokensPerS) == 30);
   CHECK(value(Measurand::TflopsPerDevice) == 1);  // 8 / 2 / 4
   CHECK(value(Measurand::PeakMemory) == 7);
+  CHECK(value(Measurand::UsedMemory) == 9);
   CHECK(value(Measurand::StateMemory) == -1);  // no row has it
   CHECK(value(Measurand::SpeedUp, &base) == 1.5);
   CHECK(value(Measurand::StepDifference, &base) == 1.5);

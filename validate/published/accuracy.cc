@@ -178,7 +178,8 @@ void add_totals(Accuracy& accuracy) {
 /// Returns whether `row` was a training, not a part of one or a formula's numbers.
 bool ran(const MeasuredRow& row) {
   return std::any_of(row.measured.begin(), row.measured.end(), [](const auto& value) {
-    return value.first <= Measurand::SpeedUp || value.first == Measurand::PeakMemory;
+    return value.first <= Measurand::SpeedUp || value.first == Measurand::PeakMemory ||
+           value.first == Measurand::UsedMemory;
   });
 }
 
@@ -252,6 +253,8 @@ std::optional<double> predicted_value(Measurand what, const MeasuredRow& row,
       return above_zero(values.mean_weight);
     case Measurand::PeakMemory:
       return above_zero(values.peak_memory);
+    case Measurand::UsedMemory:
+      return above_zero(values.used_memory);
     case Measurand::PeakStash:
       return above_zero(values.peak_stash);
     case Measurand::StateMemory:

@@ -94,6 +94,7 @@ const std::vector<std::string>& measurand_names() {
                                                  "mean_backward_input_s",
                                                  "mean_backward_weight_s",
                                                  "peak_memory_bytes",
+                                                 "used_memory_bytes",
                                                  "peak_stash_bytes",
                                                  "state_memory_bytes",
                                                  "last_peak_bytes",

@@ -29,13 +29,14 @@ enum class Measurand {
   MeanInput,        // mean_backward_input_s, likewise
   MeanWeight,       // mean_backward_weight_s, likewise
   PeakMemory,       // peak_memory_bytes, of the fullest device
-  PeakStash,        // peak_stash_bytes, likewise
+  UsedMemory,       // used_memory_bytes: with context, communicators and what allocators keep
+  PeakStash,        // peak_stash_bytes, of the fullest device
   StateMemory,      // state_memory_bytes: weights, gradients and optimiser states, likewise
   LastPeak,         // last_peak_bytes: peak_memory_bytes of the last rank
   LastHeld,         // last_held_bytes: state_memory_bytes and libraries' memory of the last rank
   StashRatio,       // stash_ratio: peak_stash_bytes over those of the row `base`
 };
-inline constexpr int kMeasurands = 17;
+inline constexpr int kMeasurands = 18;
 /// "step_time_s", ...: by Measurand.
 const std::vector<std::string>& measurand_names();
 /// Returns true if a quantity is one of memory, not of speed.

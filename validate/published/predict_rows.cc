@@ -174,6 +174,7 @@ RowValues values_of(const LaidOut& laid_out) {
           .mean_input = mean_pass_time(result, OpKind::I),
           .mean_weight = mean_pass_time(result, OpKind::W),
           .peak_memory = largest(metrics, peak_memory).value(),
+          .used_memory = number_of(step_metric("used_memory_bytes"), metrics).value_or(0),
           .peak_stash = largest(metrics, peak_stash).value(),
           .state_memory = largest(metrics, state_memory).value(),
           .last_peak = metrics.devices.back().peak_memory.value(),

@@ -17,7 +17,8 @@ struct RowValues {
   double devices = 0;
   double forward = 0, backward = 0;                          // s, of the stage in the middle
   double mean_forward = 0, mean_input = 0, mean_weight = 0;  // s, means over stages
-  double peak_memory = 0, peak_stash = 0, state_memory = 0;  // bytes, of the fullest device
+  double peak_memory = 0, used_memory = 0;                   // bytes, of the fullest device
+  double peak_stash = 0, state_memory = 0;                   // likewise
   double last_peak = 0, last_held = 0;  // bytes, of the last rank; held: from step to step
   double mfu = 0;           // the whole score matrix counted, as Megatron-LM and torchtitan do
   double palm_mfu = 0;      // and an input embedding of its own as if it multiplied, as PaLM does
