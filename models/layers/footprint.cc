@@ -97,19 +97,28 @@ double element_bytes(Precision precision) {
   CHECK(false, "a precision should be one of the five");
 }
 
+namespace {
+
+/// Returns the bytes of an element of a matrix of layers, in all of its copies.
+double matrix_bytes(const OptimizerRule& rule, Precision precision) {
+  return rule.weights ? rule.weight_copies * stored_bytes(*rule.weights) : element_bytes(precision);
+}
+
+}  // namespace
+
 Footprint footprint(const WeightCount& weights, const OptimizerRule& rule, Precision precision,
                     bool fp32_gradients) {
   const double count = static_cast<double>(weights.all), element = element_bytes(precision);
-  const double matrix = rule.weights ? rule.weight_copies * stored_bytes(*rule.weights) : element;
   const double master = keeps_masters(rule, precision) ? stored_bytes(rule.master) : 0;
-  return {.weights = weight_bytes(weights, matrix, element),
+  return {.weights = weight_bytes(weights, matrix_bytes(rule, precision), element),
           .gradients = Bytes(count * (fp32_gradients ? 4 : element)),
           .optimizer = Bytes(count * master + moment_bytes(weights, rule))};
 }
 
 Bytes frozen_weights(const WeightCount& weights, const OptimizerRule& rule, Precision precision) {
   const double element = element_bytes(precision);
-  return weight_bytes(weights, rule.frozen ? stored_bytes(*rule.frozen) : element, element);
+  const double matrix = rule.frozen ? stored_bytes(*rule.frozen) : matrix_bytes(rule, precision);
+  return weight_bytes(weights, matrix, element);
 }
 
 Bytes sent_weights(const WeightCount& weights, const OptimizerRule& rule, Precision precision) {

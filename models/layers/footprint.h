@@ -42,7 +42,7 @@ struct OptimizerRule {
   /// Format of the weights of layers' matrices; nothing: the precision's.
   std::optional<NumberFormat> weights = {};
   int weight_copies = 2;                    // of `weights`: one is read by rows, one by columns
-  std::optional<NumberFormat> frozen = {};  // of matrices of layers that are not trained
+  std::optional<NumberFormat> frozen = {};  // of those that are not trained; none: `weights`
 
   OptimizerRule(Optimizer optimizer = Optimizer::SgdMomentum) : kind(optimizer) {}
   bool operator==(const OptimizerRule&) const = default;

@@ -32,6 +32,7 @@ struct Operator {
   std::vector<WeightMatrix> matrices = {};  // of them
   bool expert = false;                      // its parameters are divided by experts
   bool frozen = false;                      // its parameters are not trained
+  bool activation = false;                  // of an MLP: its input may be kept in 8 bits
   std::optional<LinearName> linear = {};    // its name, if it may have an adapter
   int fused = 1;                            // products of the same input that it does in one
   // Further kernels that it takes where the framework routes tokens in small steps, and what these

@@ -49,12 +49,14 @@ double activation_elements(double rows, std::int64_t width, const Sharding& shar
 
 Operator activation(const BlockForm& t, double elements, double element) {
   const int parts = t.gated_mlp ? 2 : 1;
-  return elementwise({.forward = (parts + 1) * elements,
-                      .backward = (2 * parts + 1) * elements,
-                      .stash = parts * elements,
-                      .gradients = (parts + 1) * elements,
-                      .variant = OpVariant::Gelu},
-                     element);
+  Operator op = elementwise({.forward = (parts + 1) * elements,
+                             .backward = (2 * parts + 1) * elements,
+                             .stash = parts * elements,
+                             .gradients = (parts + 1) * elements,
+                             .variant = OpVariant::Gelu},
+                            element);
+  op.activation = true;
+  return op;
 }
 
 std::int64_t first_width(const BlockForm& t, std::int64_t width) {

@@ -92,6 +92,8 @@ void ExportedPlan::check_plan() {
     refuse_if(training && training->find(key), std::string("/training/") + key,
               "is told in Python what is not trained");
   }
+  refuse_if(q.training().narrow_activations, "/training/activation_inputs",
+            "is told in Python what activations keep; expected training");
   refuse_if(plan().copies > 1, "/training/schedule", "keeps one copy of the model");
   refuse_if(q.training().precision == Precision::Tf32, "/training/precision",
             "is told tf32 by PyTorch; expected bf16, fp16, fp32 or fp8");

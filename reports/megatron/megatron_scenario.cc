@@ -259,8 +259,10 @@ void add_selective(Settings& a, Json& training) {
   }
 }
 
-/// Whole layers that are computed again; megatron counts them in each stage.
+/// Whole layers that are computed again, which megatron counts in each stage; and the format in
+/// which activations keep their inputs.
 void add_recompute(Settings& a, const std::vector<StageContent>& stages, Json& training) {
+  if (a.flag("activation-func-fp8-input-store")) training["activation_inputs"] = "fp8";
   // --checkpoint-activations: as Megatron-LM said it until 2022, and its forks do.
   const std::string kind = a.flag("checkpoint-activations") ? "full"
                            : a.flag("recompute-activations")

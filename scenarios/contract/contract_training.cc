@@ -85,6 +85,9 @@ ContractObject training() {
             "outputs of fused attention and of every second product (torchtitan's selective "
             "checkpointing of operations). Or an object, for parts of a layer or some layers only. "
             "Every gradient that passes a stage makes again what it reads."},
+           {"activation_inputs", one_of({"training", "fp8"}), "training",
+            "Format in which the inputs of the activations of MLPs and experts are kept for the "
+            "backward (`activation_func_fp8_input_store` of Megatron-Core). Transformers."},
            {"offload", object("training.offload"), "nothing is offloaded",
             "What waits in the memory of each device's host; needs a machine with a `host`."},
            {"framework",
@@ -414,8 +417,9 @@ ContractObject lora() {
            "One adapter for queries, keys and values together, and one for gate and up "
            "(Megatron-Bridge's LoRA). `false`: one for each (PEFT)."},
           {"base", one_of({"training", "int8", "fp8", "nf4"}), "training",
-           "Format in which the frozen products' weights are stored. Kernels make 16 bits of them "
-           "before each product that reads them. `nf4`: QLoRA's 4 bits, with quantised scales."}}};
+           "Format in which the frozen products' weights are stored. `training`: that of "
+           "`training.weights`. Of the others kernels make 16 bits before each product that reads "
+           "them. `nf4`: QLoRA's 4 bits, with quantised scales."}}};
 }
 
 ContractObject recompute() {

@@ -62,6 +62,7 @@ struct Training {
   int frozen_modules = 0;
   Recompute recompute = Recompute::None;
   LayerParts recompute_parts;
+  bool narrow_activations = false;
   StageRecompute stage_recompute;
   Offload offload;
   int steps = 8;  // that are measured

@@ -43,6 +43,7 @@ BuildOptions build_options(const Sections& sections) {
           .optimizer = training.optimizer,
           .recompute = training.recompute,
           .recompute_parts = training.recompute_parts,
+          .narrow_activations = training.narrow_activations,
           .adapters = training.adapters,
           .frozen_modules = training.frozen_modules,
           .recompute_layers = keys.recompute_layers,

@@ -283,6 +283,7 @@ TrainingKeys read_training(const JsonNode& node, int data, KnownParts& known,
   if (const auto lora = section.get("lora")) read_lora(*lora, training, diagnostics);
   training.asked.frozen_modules = section.count("frozen_modules");
   if (const auto again = section.get("recompute")) read_recompute(*again, training, diagnostics);
+  training.asked.narrow_activations = section.choice("activation_inputs") == 1;
   if (const auto offload = section.get("offload")) read_offload(*offload, training, diagnostics);
   training.asked.steps = section.count("steps");
   section.finish();

@@ -44,6 +44,10 @@ void check_executor(const Question& scenario, const NeuralNetwork& network, bool
     refuse(scenario, "/training/optimizer",
            "trained are \"sgd\", \"sgd-momentum\" and \"adam\" with states of fp32");
   }
+  if (training.narrow_activations) {
+    refuse(scenario, "/training/activation_inputs",
+           "kernels keep the inputs of activations as they are; expected \"training\"");
+  }
   if (training.adapters.rank > 0 || training.frozen_modules > 0) {
     refuse(scenario, training.adapters.rank > 0 ? "/training/lora" : "/training/frozen_modules",
            "kernels train all weights; expected neither \"lora\" nor \"frozen_modules\"");
