@@ -36,6 +36,7 @@ constexpr Renamed kRenamed[] = {
     {"activations-checkpoint-granularity", "recompute-granularity"},
     {"activations-checkpoint-method", "recompute-method"},
     {"activations-checkpoint-num-layers", "recompute-num-layers"},
+    {"fp8-activation-input-store", "activation-func-fp8-input-store"},
     {"grad-reduce-in-fp32", "accumulate-allreduce-grads-in-fp32"},
     {"bucket-size", "ddp-bucket-size"},
     {"fp8", "fp8-format"},

@@ -252,6 +252,7 @@ model:
   vocab_size: 32000
   tensor_model_parallel_size: 1
   recompute_granularity: null
+  activation_func_fp8_input_store: true
 train: {micro_batch_size: 1, global_batch_size: 16}
 dataset: {sequence_length: 4096}
 ddp: {use_distributed_optimizer: true, overlap_grad_reduce: true, bucket_size: 1000000}
@@ -265,6 +266,7 @@ checkpoint: {save: /tmp/x}
   CHECK(at(s, "parallel", "bucket").text == "4000000 B");
   CHECK(at(s, "training", "precision").text == "bf16");
   CHECK(at(s, "training", "recompute").text == "none");
+  CHECK(at(s, "training", "activation_inputs").text == "fp8");
 }
 
 TEST_CASE("an experiment of Primus has its model beside it, or as an option") {

@@ -68,5 +68,45 @@ TEST_CASE("a device of a tensor group keeps a byte less of its parts") {
         kTokens / 8 * (kHidden - kAttention + kHidden + kInner));
 }
 
+/// Returns what the first block keeps less where activations keep their input in 8 bits.
+double saved_by_activations(const std::string& keys, const Overrides& more = {}) {
+  const auto stash = [&](const std::string& format) {
+    Overrides all = {R"(model={"kind": "transformer", "layers": 2, "hidden_size": 256,
+                         "attention_heads": 4, "sequence_length": 128, "vocab_size": 1024,
+                         "ffn_hidden_size": 1024, )" +
+                         keys + "}",
+                     "cluster=dgx-h100", "training.activation_inputs=" + format};
+    all.insert(all.end(), more.begin(), more.end());
+    return run(small_run(all)).plan.question.training().graph.modules.at(1).stash.value();
+  };
+  return stash("training") - stash("fp8");
+}
+
+TEST_CASE("activations keep a byte of each element of their input, in any precision") {
+  CHECK(saved_by_activations(R"("gated_mlp": true)") == kTokens * 2 * kInner);
+  CHECK(saved_by_activations(R"("gated_mlp": false)") == kTokens * kInner);
+  INFO("fp32 has four");
+  CHECK(saved_by_activations(R"("gated_mlp": false)", {"training.precision=fp32"}) ==
+        kTokens * 3 * kInner);
+  INFO("two experts of each token, of width 128");
+  CHECK(saved_by_activations(R"("gated_mlp": true, "experts": 8, "experts_per_token": 2,
+                                "expert_ffn_hidden_size": 128)") == kTokens * 2 * 2 * 128);
+  CHECK(saved_by_activations(R"("gated_mlp": true)", {"training.recompute=full"}) == 0);
+}
+
+TEST_CASE("the forward writes those bytes, and the backward reads them for wider ones") {
+  const auto bytes = [](const std::string& format) {
+    const ScenarioResult result = run(small_run({"training.activation_inputs=" + format}));
+    const Module& block = result.plan.question.training().graph.modules.at(1);
+    std::pair<double, double> moved;
+    for (const Work& work : block.forward) moved.first += work.bytes.value();
+    for (const Work& work : block.backward_input) moved.second += work.bytes.value();
+    return moved;
+  };
+  const auto wide = bytes("training"), narrow = bytes("fp8");
+  CHECK(narrow.first - wide.first == doctest::Approx(kTokens * kInner));
+  CHECK(wide.second - narrow.second == doctest::Approx(kTokens * kInner));
+}
+
 }  // namespace
 }  // namespace interlock::stash_in_8_bits_test

@@ -106,6 +106,18 @@ TEST_CASE("QLoRA holds matrices of layers in four bits, and the rest in sixteen"
         doctest::Approx(four * kMatrices + 2 * (kAll - kMatrices) + 2 * 41'943'040.0));
 }
 
+TEST_CASE("frozen matrices of layers are stored as all weights are") {
+  const auto frozen = [](const std::string& weights) {
+    return priced({R"(training.lora={"rank": 16})", "training.precision=fp8", weights})
+        .stage.frozen.value();
+  };
+  CHECK(frozen("training.weights=training") == doctest::Approx(2 * kAll));
+  const double rest = 2 * (kAll - kMatrices);
+  CHECK(frozen("training.weights=fp8") == doctest::Approx(2 * kMatrices + rest));
+  CHECK(frozen("training={\"weight_copies\": 1, \"weights\": \"fp8\"}") ==
+        doctest::Approx(kMatrices + rest));
+}
+
 TEST_CASE("an encoder may be frozen in front of an embedding that the readout shares") {
   const std::string model = R"(model={"kind": "transformer", "layers": 2, "hidden_size": 16,
       "attention_heads": 4, "vocab_size": 10, "sequence_length": 20, "encoder": {"layers": 3,
