@@ -109,8 +109,7 @@ struct ModelGraph {
 /// attention and of every second product (Alternate), or all but what some parts of it make
 /// (Parts). Example of Alternate: of queries, keys, values, projection, gate, up and down of a
 /// Llama block those of queries, values, gate and down are kept.
-/// Source of Alternate: pytorch/torchtitan, torchtitan/parallelisms/parallelize_llama.py
-/// (_save_list), commit 9dec370ad26b5f8e9a7333a0e36165018262644b.
+/// Source of Alternate: pytorch/torchtitan 9dec370, parallelisms/parallelize_llama.py, _save_list.
 enum class Recompute { None, Selective, Full, Alternate, Parts };
 
 /// Products of a layer that may have adapters, as Megatron-Bridge names them.
