@@ -226,9 +226,15 @@ CutModel cut_model(const Question& question) {
   } else if (!search) {
     cut.partition = uniform_partition(modules, parts);
   }
-  if (!search && !cut.rank_of_stage.empty()) return cut;
+  Partition* const known = search ? known_cut(question, parts) : nullptr;
+  if (known) cut.partition = *known;
+  const bool cut_already = !cut.partition.boundaries.empty();
+  if (cut_already && !cut.rank_of_stage.empty()) return cut;
   const RankTimes times(question);
-  if (search) cut.partition = balanced_partition(modules, parts, stage_time(question, times));
+  if (!cut_already) {
+    cut.partition = balanced_partition(modules, parts, stage_time(question, times));
+    if (known) *known = cut.partition;
+  }
   if (cut.rank_of_stage.empty()) {
     cut.rank_of_stage = contiguous_ranks(layout.ranks(), layout.stages, times);
   }

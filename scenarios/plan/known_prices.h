@@ -9,13 +9,17 @@
 
 #include <array>
 #include <list>
+#include <map>
 #include <memory>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
 #include "models/layers/model_graph.h"
 #include "sim/lower/links/known_flows.h"
 #include "sim/plan/mesh.h"
+#include "sim/plan/partition.h"
+#include "sim/plan/schedules/strategy.h"
 #include "sim/plan/stage_cost.h"
 
 namespace interlock {
@@ -35,6 +39,9 @@ struct KnownPrices {
     Mesh mesh;
     Coordinates at = {};
     std::shared_ptr<const std::vector<StageCost>> prices;
+    /// The balanced partitions of these, by the parts, the strategy, whether stages pass lists on,
+    /// and the micro-batches of an update.
+    std::map<std::tuple<int, Strategy, bool, int>, Partition> cuts = {};
   };
   std::list<Modules> modules;  // the one that was used last comes first
 

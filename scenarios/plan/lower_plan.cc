@@ -164,7 +164,7 @@ constexpr std::size_t kPricedModels = 32;
 
 /// Returns the prices that are known of the modules of `question`, the last used first. REQUIRES:
 /// question.known_prices, and no layouts of ranks.
-ModulePrices& known_modules(const Question& question, const Coordinates& at) {
+KnownPrices::Modules& known_modules(const Question& question, const Coordinates& at) {
   std::list<KnownPrices::Modules>& known = question.known_prices->modules;
   const SharedList<Module>& modules = question.training().graph.modules;
   const auto same = std::find_if(known.begin(), known.end(), [&](const KnownPrices::Modules& one) {
@@ -177,10 +177,21 @@ ModulePrices& known_modules(const Question& question, const Coordinates& at) {
     known.push_front({modules, question.cluster.devices, question.layout.mesh, at, nullptr});
     if (known.size() > kPricedModels) known.pop_back();
   }
-  return known.front().prices;
+  return known.front();
 }
 
 }  // namespace
+
+Partition* known_cut(const Question& question, int parts) {
+  const bool kept = question.known_prices && question.layout.rank_layouts.empty() &&
+                    !is_mixed(question.cluster) && !question.variation &&
+                    !question.training().stage_recompute.any();
+  if (!kept) return nullptr;
+  const Training& training = question.training();
+  const SchedulePolicy& schedule = training.schedule;
+  return &known_modules(question, {})
+              .cuts[{parts, training.strategy, schedule.kind->sends_lists, schedule.update_every}];
+}
 
 std::size_t KnownPrices::ExchangeHash::operator()(const ExchangeKey& key) const {
   std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a, a double at a time
@@ -222,7 +233,7 @@ ModulePrices priced_modules(const Question& question, const ModelGraph& graph,
   const bool kept = question.known_prices && question.layout.rank_layouts.empty() &&
                     graph.modules.shares(question.training().graph.modules);
   if (!kept) return priced();
-  ModulePrices& known = known_modules(question, at);
+  ModulePrices& known = known_modules(question, at).prices;
   if (!known) known = priced();
   return known;
 }

@@ -29,6 +29,9 @@ using ModulePrices = std::shared_ptr<const std::vector<StageCost>>;
 /// Returns the prices of the modules of `graph` on the device at `at`, each by itself.
 ModulePrices priced_modules(const Question& question, const ModelGraph& graph,
                             const Coordinates& at = {});
+/// Returns the balanced partition of modules of such prices into `parts`, to be read or, while it
+/// has no boundaries, set; null where none is kept.
+Partition* known_cut(const Question& question, int parts);
 /// Returns their prices in the stages of `partition`.
 ModulePrices priced_in_stages(const Question& question, const ModelGraph& graph,
                               const Coordinates& at, const Partition& partition);

@@ -13,6 +13,7 @@
 // of loss 2 with weights. Loss 3, the network's own, trains stages 3 and 2.
 #pragma once
 
+#include <compare>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,8 @@ struct Strategy {
   int linked_modules = 1;                 // BackLink: that the error of the stage above goes down
   bool recompute_shared_forward = false;  // Overlapping: both blocks run the shared layer
   int readout_every = 0;  // steps between broadcasts of the last stage's readout; 0: heads are own
+
+  auto operator<=>(const Strategy&) const = default;
 };
 
 /// One gradient pushed backward through one stage.
