@@ -89,7 +89,7 @@ std::vector<JsonValue> read_documents(const ReportOptions& options) {
       apply_overrides(document, options.overrides);
       const std::vector<Question> questions = load_questions(document);
       std::vector<ScenarioResult> results;
-      Progress line("scenarios", questions.size(), 0, !options.quiet && questions.size() > 1);
+      Progress line("scenarios", questions.size(), 0, !options.quiet);
       for (const Question& question : questions) {
         results.push_back(run_scenario(question, false));
         line.advance("");

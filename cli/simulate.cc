@@ -48,7 +48,7 @@ void run(const CommandOptions& options, bool always_array) {
   std::vector<ScenarioResult> results;
   results.reserve(questions.size());
   {
-    Progress line("scenarios", questions.size(), 0, !options.quiet && questions.size() > 1);
+    Progress line("scenarios", questions.size(), 0, !options.quiet);
     for (const Question& question : questions) {
       const bool drawn = draws_timelines(options) && questions.size() <= kMostDrawn;
       results.push_back(run_scenario(question, drawn, options.ranges));

@@ -173,7 +173,10 @@ void validate_fit(const FitOptions& options) {
   const std::vector<SpeedRow> rows = speed_rows(files, parameters, jobs);
   std::vector<ParameterFit> fits;
   for (const FittedParameter& parameter : parameters) {
-    if (!options.quiet) tell(name_of(parameter) + " ...");
+    if (!options.quiet) {
+      tell(std::to_string(fits.size() + 1) + " of " + std::to_string(parameters.size()) + ": " +
+           name_of(parameter) + " ...");
+    }
     fits.push_back(refit(parameter, rows, static_cast<std::size_t>(options.rows), jobs));
   }
   write_json(options.json, fit_json(fits), options.quiet);

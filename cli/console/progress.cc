@@ -1,4 +1,4 @@
-// Draws the line of progress, ten times a second at most.
+// Draws the line of progress, ten times a second at most, and once a second at least.
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/console/progress.h"
 
@@ -13,14 +13,23 @@ namespace interlock {
 
 Progress::Progress(std::string noun, std::size_t total, std::size_t done, bool wanted)
     : noun_(std::move(noun)),
+      shown_(wanted && ::isatty(STDERR_FILENO) != 0),
+      start_(std::chrono::steady_clock::now()),
       total_(total),
       done_(done),
-      at_start_(done),
-      shown_(wanted && ::isatty(STDERR_FILENO) != 0),
-      start_(std::chrono::steady_clock::now()) {}
+      at_start_(done) {
+  if (shown_) each_second_ = std::thread([this] { draw_each_second(); });
+}
 
 Progress::~Progress() {
-  if (shown_) std::fputs("\r\033[K", stderr);
+  if (!shown_) return;
+  {
+    const std::lock_guard lock(mutex_);
+    is_over_ = true;
+  }
+  over_.notify_one();
+  each_second_.join();
+  std::fputs("\r\033[K", stderr);
 }
 
 double Progress::seconds() const {
@@ -28,36 +37,51 @@ double Progress::seconds() const {
 }
 
 void Progress::advance(const std::string& note) {
+  const std::lock_guard lock(mutex_);
   ++done_;
+  part_ = 0;
   draw_now_and_then(note);
 }
 
 void Progress::reach(std::size_t done, std::size_t total) {
+  const std::lock_guard lock(mutex_);
   done_ = done;
   total_ = total;
   draw_now_and_then("");
 }
 
 void Progress::reach_part(std::size_t done, double share, const std::string& part) {
+  const std::lock_guard lock(mutex_);
   done_ = done;
   part_ = share;
   draw_now_and_then(", " + part);
 }
 
-void Progress::draw_now_and_then(const std::string& note) {
-  constexpr auto kOften = std::chrono::milliseconds(100);
-  const auto now = std::chrono::steady_clock::now();
-  if (!shown_ || now - drawn_ < kOften) return;
-  drawn_ = now;
-  draw(note);
+void Progress::draw_each_second() {
+  constexpr auto kSecond = std::chrono::seconds(1);
+  std::unique_lock lock(mutex_);
+  while (!over_.wait_for(lock, kSecond, [&] { return is_over_; })) {
+    if (seconds() >= 2 && std::chrono::steady_clock::now() - drawn_ >= kSecond) draw();
+  }
 }
 
-void Progress::draw(const std::string& note) {
-  const double rate = (static_cast<double>(done_ - at_start_) + part_) / seconds();
-  const double left = (static_cast<double>(total_ - done_) - part_) / rate;
-  const std::string line = std::to_string(done_) + " of " + std::to_string(total_) + " " + noun_ +
-                           ", " + format_number(rate) + "/s, " + format(Seconds(left)) + " left" +
-                           note;
+void Progress::draw_now_and_then(const std::string& note) {
+  constexpr auto kOften = std::chrono::milliseconds(100);
+  note_ = note;
+  if (shown_ && std::chrono::steady_clock::now() - drawn_ >= kOften) draw();
+}
+
+void Progress::draw() {
+  drawn_ = std::chrono::steady_clock::now();
+  const double made = static_cast<double>(done_ - at_start_) + part_;
+  std::string line = std::to_string(done_) + " of " + std::to_string(total_) + " " + noun_ + ", ";
+  if (made > 0) {
+    const double rate = made / seconds();
+    const double left = (static_cast<double>(total_ - done_) - part_) / rate;
+    line += format_number(rate) + "/s, " + format(Seconds(left)) + " left" + note_;
+  } else {
+    line += std::to_string(static_cast<int>(seconds())) + " s so far";
+  }
   std::fprintf(stderr, "\r\033[K%s", line.c_str());
   std::fflush(stderr);
 }
