@@ -19,6 +19,7 @@
 #include "reports/megatron/megatron_script.h"
 #include "reports/result/scenario_json.h"
 #include "reports/result/value_json.h"
+#include "scenarios/load/question.h"
 
 namespace interlock {
 namespace {
@@ -99,11 +100,22 @@ std::string in_one_line(const char* what, const std::vector<std::string>& names)
   return names.empty() ? "" : line + "\n";
 }
 
+/// Returns why a scenario cannot be simulated; empty if it can.
+std::string fault_of(const std::string& path) {
+  try {
+    load_questions(read_scenario_document(path, {}));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
 /// Writes a scenario, and tells what became of settings that are no key of it.
 void write_scenario(const ImportOptions& options, const std::string& scenario,
                     const Settings& arguments) {
   const std::string folder = std::filesystem::path(options.out).parent_path().string();
   write_file(options.out, scenario_file(parse_json(scenario, "-"), folder));
+  const std::string fault = fault_of(options.out);
   std::vector<std::string> remarks;
   for (const auto& [name, message] : arguments.remarks()) remarks.push_back(name + ": " + message);
   write_json(options.json,
@@ -111,13 +123,18 @@ void write_scenario(const ImportOptions& options, const std::string& scenario,
                                     {"wrote", json_texts({options.out})},
                                     {"not_used", json_texts(arguments.unused())},
                                     {"not_predicted", json_texts(remarks)},
-                                    {"unknown", json_texts(arguments.unknown())}})),
+                                    {"unknown", json_texts(arguments.unknown())},
+                                    {"fault", fault.empty() ? JsonValue() : json_text(fault)}})),
              options.quiet);
   if (options.quiet || options.json == "-") return;
   print(in_one_line("not used, and without effect:", arguments.unused()));
   for (const std::string& remark : remarks) print("not predicted: " + remark + "\n");
   print(in_one_line("unknown, and left out:", arguments.unknown()));
-  tell("wrote " + options.out + "; interlock simulate " + options.out);
+  if (fault.empty()) {
+    tell("wrote " + options.out + "; interlock simulate " + options.out);
+  } else {
+    tell("wrote " + options.out + ", which cannot be simulated as it stands:\n" + fault);
+  }
 }
 
 Surroundings surroundings(const ImportOptions& options) {

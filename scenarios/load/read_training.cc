@@ -141,9 +141,8 @@ std::vector<int> read_replica_counts(const JsonNode& node, int data, int all, Se
   }
   if (counts.size() != static_cast<std::size_t>(data)) {
     report(diagnostics, node,
-           "has " + std::to_string(counts.size()) +
-               " numbers; expected one for each of the replicas (parallel.data), " +
-               std::to_string(data));
+           "has " + std::to_string(counts.size()) + (counts.size() == 1 ? " number" : " numbers") +
+               "; expected one for each of the replicas (parallel.data), " + std::to_string(data));
   }
   const auto sum = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
   if (mistakes.none() && sum != all) {
@@ -222,6 +221,7 @@ void read_batch(Section& section, int data, TrainingKeys& training) {
            "cannot be divided among " + std::to_string(data) +
                " replicas (parallel.data); expected a multiple of " + std::to_string(data) +
                ", got " + std::to_string(*global));
+    written.batch.reset();
   } else if (global) {
     written.batch = *global / data;
   }

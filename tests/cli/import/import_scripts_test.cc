@@ -120,5 +120,30 @@ TEST_CASE("Megatron-DeepSpeed's arguments shard, offload and compute again") {
   CHECK(s.find("training")->find("offload")->find("optimizer")->number == 1);
 }
 
+TEST_CASE("a scenario that cannot be simulated is written with what is wrong with it") {
+  const auto import = [](const std::string& parts, bool to_json) {
+    const Folder folder;
+    folder.file("run.sh", "NUM_LAYERS=8\ntorchrun pretrain_gpt.py " + kSizes + " " + parts + "\n");
+    std::vector<std::string> words = {"import",   "megatron", "run.sh", "--cluster",
+                                      "dgx-h100", "--out",    "s.json"};
+    if (to_json) words.insert(words.end(), {"--json", "-"});
+    const Outcome run = run_program(words, folder.path());
+    CHECK(run.exit_code == 0);
+    const Outcome check = run_program({"check", "s.json"}, folder.path());
+    return std::pair{run, check};
+  };
+  const std::string parts = "--recompute-granularity selective --recompute-modules moe_act";
+  const auto [told, refused] = import(parts, false);
+  const std::string fault = "/training/recompute/modules: no layer of \"run\" has \"moe_act\"";
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.err.find(fault) != std::string::npos);
+  CHECK(told.err.find("wrote s.json, which cannot be simulated as it stands:\ns.json:") !=
+        std::string::npos);
+  CHECK(told.err.find(fault) != std::string::npos);
+  const auto fault_of = [](const Outcome& run) { return *parse_json(run.out, "-").find("fault"); };
+  CHECK(fault_of(import(parts, true).first).text.find(fault) != std::string::npos);
+  CHECK(fault_of(import("", true).first).kind == JsonValue::Kind::Null);
+}
+
 }  // namespace
 }  // namespace interlock::import_scripts_test
