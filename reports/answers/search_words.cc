@@ -102,21 +102,42 @@ std::string machine_words(const JsonValue& machines) {
   return "stages on " + words;
 }
 
+/// An option that has words of its own: those of each value; none for the usual one.
+struct OptionWords {
+  const char* key;
+  const char* value;
+  const char* words;
+};
+
+constexpr OptionWords kOptionWords[] = {
+    {"sequence_parallel", "true", ""},
+    {"sequence_parallel", "false", "whole sequences"},
+    {"overlap_weights", "true", ""},
+    {"overlap_weights", "false", "weights gathered before forwards"},
+    {"gradient_reduction", "step", ""},
+    {"gradient_reduction", "micro_batch", "gradients of each micro-batch"},
+    {"overlap_gradients", "true", ""},
+    {"overlap_gradients", "false", "gradients after the backward"},
+    {"expert_overlap", "none", ""},
+    {"expert_overlap", "shared_experts", "tokens beside shared experts"},
+    {"expert_overlap", "micro_batches", "tokens beside micro-batches"},
+};
+
+std::string words_of_option(const Setting& option) {
+  const std::string key = option.path.substr(option.path.find('.') + 1);
+  const std::string value = words_of_value(option.value);
+  if (key == "machines") return machine_words(option.value);
+  if (key == "shard") return "shards of " + value;
+  for (const OptionWords& one : kOptionWords) {
+    if (key == one.key && value == one.value) return one.words;
+  }
+  return key + " " + value;
+}
+
 std::string option_words(const PlanLayout& layout) {
   std::string words;
   for (const Setting& option : layout.options) {
-    const std::string key = option.path.substr(option.path.find('.') + 1);
-    const std::string value = words_of_value(option.value);
-    std::string one = key + " " + value;
-    if (key == "machines") one = machine_words(option.value);
-    if (key == "sequence_parallel") one = value == "true" ? "" : "whole sequences";
-    if (key == "shard") one = "shards of " + value;
-    if (key == "overlap_weights") one = value == "true" ? "" : "weights gathered before forwards";
-    if (key == "gradient_reduction") one = value == "step" ? "" : "gradients of each micro-batch";
-    if (key == "overlap_gradients") one = value == "true" ? "" : "gradients after the backward";
-    if (key == "expert_overlap" && value == "none") one = "";
-    if (key == "expert_overlap" && value == "shared_experts") one = "tokens beside shared experts";
-    if (key == "expert_overlap" && value == "micro_batches") one = "tokens beside micro-batches";
+    const std::string one = words_of_option(option);
     if (!one.empty()) words += (words.empty() ? "" : ", ") + one;
   }
   return words;

@@ -157,31 +157,39 @@ std::vector<std::string> recommendation(const Sizing& sizing) {
   return sentences;
 }
 
+namespace {
+
+/// Says why sizes are compared by GPU-hours. REQUIRES: they are.
+std::string why_no_money(const Sizing& sizing) {
+  for (const std::size_t i : sizing.ranking) {
+    const SizedPlan& row = sizing.rows[i];
+    if (row.cost) continue;
+    return "GPU-hours are the cost, as a price is unknown: --price '" +
+           machine_name(sizing, row.machine) + "=2.50 USD/h'.";
+  }
+  return "Prices are in several currencies, so GPU-hours are the cost.";
+}
+
+std::string memory_note(const Sizing& sizing) {
+  if (sizing.limits.memory) {
+    return "Tensors take at most " + format(*sizing.limits.memory) + " of a device.";
+  }
+  if (sizing.limits.reserve) {
+    return "Plans leave as much memory of each device free as --reserve says.";
+  }
+  return "Plans leave memory for contexts, communicators and allocators, priced by plan; --reserve "
+         "'6 GiB' says it.";
+}
+
+}  // namespace
+
 std::vector<std::string> sizing_notes(const Sizing& sizing) {
   std::vector<std::string> notes;
   if (!sizing.ranking.empty()) {
     notes.push_back("Best: recommended. Front: every other size takes more time or costs more.");
+    if (!sizing.by_money) notes.push_back(why_no_money(sizing));
   }
-  if (!sizing.by_money && !sizing.ranking.empty()) {
-    std::string unpriced;
-    for (const std::size_t i : sizing.ranking) {
-      const SizedPlan& row = sizing.rows[i];
-      if (unpriced.empty() && !row.cost) unpriced = machine_name(sizing, row.machine);
-    }
-    notes.push_back(unpriced.empty()
-                        ? "Prices are in several currencies, so GPU-hours are the cost."
-                        : "GPU-hours are the cost, as a price is unknown: --price '" + unpriced +
-                              "=2.50 USD/h'.");
-  }
-  if (sizing.limits.memory) {
-    notes.push_back("Tensors take at most " + format(*sizing.limits.memory) + " of a device.");
-  } else if (sizing.limits.reserve) {
-    notes.push_back("Plans leave as much memory of each device free as --reserve says.");
-  } else {
-    notes.push_back(
-        "Plans leave memory for contexts, communicators and allocators, priced by plan; --reserve "
-        "'6 GiB' says it.");
-  }
+  notes.push_back(memory_note(sizing));
   std::string alone;
   for (const SizedPlan& row : sizing.rows) {
     if (!row.fits || !row.plan->estimate.too_large) continue;

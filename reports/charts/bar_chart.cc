@@ -212,7 +212,8 @@ std::string bar_chart_svg(const BarChart& asked) {
   std::string text = open_chart(words, {width, top + row * static_cast<double>(rows)}) +
                      patterns(chart) + legend.svg;
   for (std::size_t p = 0; p < chart.panels.size(); ++p) {
-    const double above = top + static_cast<double>(p / in_row) * row, below = above + kAbove;
+    const std::size_t rows_above = p / in_row;
+    const double above = top + static_cast<double>(rows_above) * row, below = above + kAbove;
     const PanelPlace at{kBarPanelLeft + static_cast<double>(p % in_row) * (panel + kBarPanelGap),
                         panel, axis_over(range, below + kBarPanelHeight, below)};
     text += heading(chart, chart.panels[p], at, above) + draw(chart, chart.panels[p], at);

@@ -171,10 +171,11 @@ std::string line_chart_svg(const LineChart& chart) {
   std::string text = open_chart(heading, {rows.width, height}) + legend.svg;
   for (std::size_t p = 0; p < chart.panels.size(); ++p) {
     const auto place = static_cast<double>(p % rows.in_row);
-    text += draw(chart, chart.panels[p],
-                 {kCurvePanelLeft + place * (rows.panel_width + kCurvePanelGap),
-                  top + row * static_cast<double>(p / rows.in_row), false, rows.panel_width,
-                  rows.panel_height});
+    const std::size_t rows_above = p / rows.in_row;
+    text += draw(
+        chart, chart.panels[p],
+        {kCurvePanelLeft + place * (rows.panel_width + kCurvePanelGap),
+         top + row * static_cast<double>(rows_above), false, rows.panel_width, rows.panel_height});
   }
   for (std::size_t n = 0; n < notes.size(); ++n) {
     text += text_at(kCurvePanelLeft, below + kNote * (static_cast<double>(n) + 0.6), notes[n],

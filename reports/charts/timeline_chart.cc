@@ -434,6 +434,7 @@ std::string svg_timelines(const std::vector<ScenarioResult>& results, const Pict
   TimelineTop top = top_of(common.empty() ? "Timelines" : common,
                            "each from the start of its measured window, all to one scale", style);
   std::vector<const ScenarioResult*> all;
+  all.reserve(results.size());
   for (const ScenarioResult& result : results) all.push_back(&result);
   add_legend(all, style, top);
   std::vector<TimelinePanel> panels;

@@ -48,7 +48,7 @@ class PipelineAssembly {
   /// Numbers ops and finds their producers. Returns what is wrong; empty: nothing.
   std::string put_together() {
     if (pipeline_.ranks.size() < 2) return "there is one rank";
-    const std::string wrong = number_stages();
+    std::string wrong = number_stages();
     if (!wrong.empty()) return wrong;
     for (const auto& [kind, places] : places_) {
       const auto other = producer_kind(kind);
@@ -284,34 +284,39 @@ class PipelineReplay {
   /// Returns the time from the first op to the end of the last; below 0 if ranks wait for each
   /// other.
   double run(const Length& length) const {
-    std::vector<std::vector<double>> ends(all_.ranks());
-    std::vector<double> clock(all_.ranks(), 0);
-    double last = 0;
-    std::size_t left = 0;
-    for (std::size_t rank = 0; rank < all_.ranks(); ++rank) left += all_.ops(rank).size();
+    Ends ends(all_.ranks());
     for (bool moved = true; moved;) {
       moved = false;
       for (std::size_t rank = 0; rank < all_.ranks(); ++rank) {
-        while (ends[rank].size() < all_.ops(rank).size()) {
-          const MeasuredOp& op = all_.ops(rank)[ends[rank].size()];
-          const OpKey kind{op.stage, op.phase};
-          double start = clock[rank] + (ends[rank].empty() ? 0 : gap_.at(kind));
-          if (const auto from = all_.producer(op)) {
-            if (ends[from->rank].size() <= from->at) break;
-            start = std::max(start, ends[from->rank][from->at] + latency_.at(kind));
-          }
-          clock[rank] = start + length(op);
-          last = std::max(last, clock[rank]);
-          ends[rank].push_back(clock[rank]);
-          moved = true;
-          --left;
-        }
+        while (run_next(rank, length, ends)) moved = true;
       }
     }
-    return left == 0 ? last : -1;
+    double last = 0;
+    for (std::size_t rank = 0; rank < all_.ranks(); ++rank) {
+      if (ends[rank].size() < all_.ops(rank).size()) return -1;
+      if (!ends[rank].empty()) last = std::max(last, ends[rank].back());
+    }
+    return last;
   }
 
  private:
+  using Ends = std::vector<std::vector<double>>;  // of the ops that each rank has run
+
+  /// Runs the next op of `rank`. Returns false if there is none, or if its message is not sent yet.
+  bool run_next(std::size_t rank, const Length& length, Ends& ends) const {
+    std::vector<double>& own = ends[rank];
+    if (own.size() == all_.ops(rank).size()) return false;
+    const MeasuredOp& op = all_.ops(rank)[own.size()];
+    const OpKey kind{op.stage, op.phase};
+    double start = own.empty() ? 0 : own.back() + gap_.at(kind);
+    if (const auto from = all_.producer(op)) {
+      if (ends[from->rank].size() <= from->at) return false;
+      start = std::max(start, ends[from->rank][from->at] + latency_.at(kind));
+    }
+    own.push_back(start + length(op));
+    return true;
+  }
+
   /// Learns how long messages take, from ops that waited for one, and what passes between ops of a
   /// rank that waited for none.
   void learn() {

@@ -67,7 +67,7 @@ std::vector<Repeats> repeats_of(const LaunchSequence& kernels, std::size_t perio
 /// each time; nothing if there is none.
 std::vector<Repeats> layers_of(const LaunchSequence& kernels) {
   for (std::size_t period = 1; period <= std::min(kernels.size() / 2, kLongestPeriod); ++period) {
-    const std::vector<Repeats> found = repeats_of(kernels, period);
+    std::vector<Repeats> found = repeats_of(kernels, period);
     std::size_t covered = 0;
     std::set<std::size_t> counts;
     for (const Repeats& one : found) {

@@ -110,24 +110,25 @@ void add_context_layout(Settings& a, const Degrees& d, Json& parallel) {
   }
 }
 
-/// ZeRO: what devices of equal weights divide between them, and in how many groups.
-void add_sharding(Settings& a, const Degrees& d, Json& parallel) {
+/// Returns the stage of ZeRO that the arguments ask for. `fully`: by Megatron's own FSDP.
+int zero_stage(Settings& a, bool fully) {
   int stage = a.flag("use-distributed-optimizer") ? 1 : 0;
   const std::string divided = a.text("data-parallel-sharding-strategy").value_or("no_shard");
-  const bool fully = a.flag("use-megatron-fsdp") || a.flag("use-custom-fsdp");
-  if (fully) {
-    stage = divided == "optim_grads_params" ? 3
-            : divided == "optim_grads"      ? 2
-            : divided == "optim"            ? 1
-                                            : stage;
-  }
+  if (fully && divided == "optim") stage = 1;
+  if (fully && divided == "optim_grads") stage = 2;
+  if (fully && divided == "optim_grads_params") stage = 3;
   if (a.flag("use-torch-fsdp2")) stage = 3;
-  if (a.flag("deepspeed"))
-    stage = std::max(stage, std::clamp(a.count("zero-stage").value_or(0), 0, 3));
+  if (!a.flag("deepspeed")) return stage;
+  return std::max(stage, std::clamp(a.count("zero-stage").value_or(0), 0, 3));
+}
+
+/// ZeRO: what devices of equal weights divide between them, and in how many groups.
+void add_sharding(Settings& a, const Degrees& d, Json& parallel) {
+  const bool fully = a.flag("use-megatron-fsdp") || a.flag("use-custom-fsdp");
+  const int stage = zero_stage(a, fully);
   if (stage > 0) parallel["zero_stage"] = stage;
-  if (a.flag("deepspeed") && stage > 1) parallel["gradient_reduction"] = "micro_batch";
   // Megatron's own FSDP shards gradients as they come (megatron_fsdp/param_and_grad_buffer.py).
-  if (fully && stage > 1) parallel["gradient_reduction"] = "micro_batch";
+  if ((fully || a.flag("deepspeed")) && stage > 1) parallel["gradient_reduction"] = "micro_batch";
   const int groups = std::max(a.count("num-distributed-optimizer-instances").value_or(1), 1);
   if (groups == 1 || stage == 0) return;
   const int replicas = d.data * d.context;

@@ -29,8 +29,7 @@ std::size_t name_end(const std::string& text, std::size_t from, bool dashes) {
   std::size_t end = from;
   while (end < text.size() && (is_word(text[end]) || (dashes && text[end] == '-'))) ++end;
   if (end == from || is_letter(text[from])) return end;
-  const bool number = std::all_of(text.begin() + from, text.begin() + end,
-                                  [](char c) { return c >= '0' && c <= '9'; });
+  const bool number = text.find_first_not_of("0123456789", from) >= end;
   return !dashes && (text[from] == '_' || number) ? end : from;
 }
 
@@ -99,6 +98,7 @@ class Script {
   bool add_branch(const std::string& line, int number);
   void add_statement(const std::string& line, int number);
   void add_words(const std::vector<std::string>& words, int number);
+  void add_word(const std::string& word, int number);
   void say(const std::string& name, const std::string& value, int number) {
     settings_.say(name, value, number, "--" + name);
   }
@@ -186,7 +186,7 @@ std::string Script::assigned(const std::string& word) {
   if (end == 0 || equals >= word.size() || word[equals] != '=') return word;
   array_ = word.compare(equals, 2, "=(") == 0;
   open_.clear();
-  const std::string value = filled_in(word.substr(equals + (array_ ? 2 : 1)));
+  std::string value = filled_in(word.substr(equals + (array_ ? 2 : 1)));
   std::string& variable = variables_[word.substr(0, end)];
   variable = adds ? variable + value : value;
   return value;
@@ -197,19 +197,26 @@ void Script::add_words(const std::vector<std::string>& words, int number) {
     std::string word = assigned(written);
     const bool last = word == ")" || (array_ && closes_array(word));
     if (last) word.pop_back();
-    const std::size_t end = word.compare(0, 2, "--") == 0 ? name_end(word, 2, true) : 0;
-    if (word.ends_with(".py")) say("script", word, number);
-    if (end > 2 && (end == word.size() || word[end] == '=')) {
-      open_ = dashed(word.substr(2, end - 2));
-      say(open_, end < word.size() ? filled_in(word.substr(end + 1)) : "", number);
-      if (end < word.size()) open_.clear();
-    } else if (!open_.empty() && !word.empty()) {
-      settings_.add_word(open_, filled_in(word));
-    }
+    add_word(word, number);
     if (!last) continue;
     open_.clear();
     array_ = false;
   }
+}
+
+/// Keeps "--name" as what the next words are values of, or "--name=value"; adds another word to the
+/// values of the last name.
+void Script::add_word(const std::string& word, int number) {
+  if (word.ends_with(".py")) say("script", word, number);
+  const std::size_t end = word.starts_with("--") ? name_end(word, 2, true) : 0;
+  if (end <= 2 || (end < word.size() && word[end] != '=')) {
+    if (!open_.empty() && !word.empty()) settings_.add_word(open_, filled_in(word));
+    return;
+  }
+  open_ = dashed(word.substr(2, end - 2));
+  if (end == word.size()) return say(open_, "", number);
+  say(open_, filled_in(word.substr(end + 1)), number);
+  open_.clear();
 }
 
 /// Returns what "${NAME:-otherwise}" means, or "$NAME"; `rest` is what follows the name. An unknown

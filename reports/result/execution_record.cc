@@ -33,6 +33,7 @@ std::vector<std::pair<std::string, double>> slowed_by(
     }
   }
   std::vector<std::pair<std::string, double>> slowed;
+  slowed.reserve(counts.size());
   for (const auto& [reason, count] : counts) {
     slowed.emplace_back(name_of_clock_reason(reason), count / static_cast<double>(readings.size()));
   }

@@ -280,6 +280,41 @@ void repeat_for_machines(const Cluster& cluster, std::vector<StageCost>& stages)
   }
 }
 
+/// Prices the stages of `graph` once, on the machine at `at`. (stages)
+std::vector<StageCost> priced_stages(const Plan& plan, const ModelGraph& graph,
+                                     const Coordinates& at, const std::vector<StageRole>& roles) {
+  const Training& training = plan.question.training();
+  const Layout& layout = plan.question.layout;
+  std::vector<StageCost> stages =
+      price_stages(*priced_in_stages(plan.question, graph, at, plan.partition), plan.partition,
+                   training.strategy, roles);
+  apply_stash_mode(plan.schedule.stash, stages);
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    apply_zero(layout.data_parallel, layout.mesh, backwards_of_update(plan, roles[s]), stages[s]);
+    apply_offload(training.offload, layout.data_parallel, layout.mesh, stages[s]);
+  }
+  add_message_copies(plan, stages);
+  add_message_gathers(plan, price_inputs(plan.question, at), stages);
+  return stages;
+}
+
+/// Appends the costs of all stages on the machine at `at`: for each slice of a step, for all copies
+/// of the model.
+void append_stages(const Plan& plan, const Coordinates& at, LowerInputs& inputs) {
+  const auto append = [&](const ModelGraph& graph) {
+    const std::vector<StageCost> once = priced_stages(plan, graph, at, inputs.roles);
+    for (int copy = 0; copy < plan.copies; ++copy) {
+      inputs.stages.insert(inputs.stages.end(), once.begin(), once.end());
+    }
+  };
+  const ModelGraph& graph = plan.question.training().graph;
+  if (plan.sized_batches.empty() && plan.slices.empty()) return append(graph);
+  for (const SizedBatch& batch : plan.sized_batches) {
+    for (const TokenSlice& slice : batch.slices) append(batch.graph->slice(slice));
+  }
+  for (const TokenSlice& slice : plan.slices) append(graph.slice(slice));
+}
+
 Bytes memory_of_libraries(const Framework& framework, const Device& device) {
   const auto own = framework.library_memory.find(device.architecture);
   const auto other = framework.library_memory.find("other");
@@ -313,37 +348,12 @@ LowerInputs lower_inputs(const Plan& plan) {
     const Device& kind = machine_of(question.cluster, device).device;
     inputs.libraries.push_back(memory_of_libraries(training.framework, kind));
   }
-  const auto append_costs = [&](const ModelGraph& graph, const Coordinates& at) {
-    std::vector<StageCost> once =
-        price_stages(*priced_in_stages(question, graph, at, plan.partition), plan.partition,
-                     training.strategy, inputs.roles);
-    apply_stash_mode(plan.schedule.stash, once);
-    for (std::size_t s = 0; s < once.size(); ++s) {
-      StageCost& stage = once[s];
-      apply_zero(layout.data_parallel, layout.mesh, backwards_of_update(plan, inputs.roles[s]),
-                 stage);
-      apply_offload(training.offload, layout.data_parallel, layout.mesh, stage);
-    }
-    add_message_copies(plan, once);
-    add_message_gathers(plan, price_inputs(question, at), once);
-    for (int copy = 0; copy < plan.copies; ++copy) {
-      inputs.stages.insert(inputs.stages.end(), once.begin(), once.end());
-    }
-  };
-  const auto append_slices = [&](const Coordinates& at) {
-    for (const SizedBatch& batch : plan.sized_batches) {
-      for (const TokenSlice& slice : batch.slices) append_costs(batch.graph->slice(slice), at);
-    }
-    const bool whole = plan.sized_batches.empty() && plan.slices.empty();
-    if (whole) append_costs(training.graph, at);
-    for (const TokenSlice& slice : plan.slices) append_costs(training.graph.slice(slice), at);
-  };
   if (!layout.rank_layouts.empty()) {
     lay_stages_out(plan, inputs);
     repeat_for_machines(question.cluster, inputs.stages);
   } else {
     for (const std::optional<Coordinates>& place : places_on_machines(question)) {
-      append_slices(place.value_or(Coordinates{}));
+      append_stages(plan, place.value_or(Coordinates{}), inputs);
     }
   }
   inputs.roles = roles_of_copies(inputs.roles, plan.copies);

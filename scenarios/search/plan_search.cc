@@ -116,22 +116,27 @@ class PlanSearch {
   void take(const Candidate& candidate, const Findings& findings, bool first) {
     SearchCounts& counts = result_.counts;
     if (!findings.failure.empty()) {
-      counts.unfinished += plans(candidate);
-      done_ += plans(candidate);
       if (counts.failure.empty()) counts.failure = findings.failure;
-      return;
+      leave(counts.unfinished, plans(candidate));
+    } else if (candidate.grade == Grade::PlanBound && !findings.estimates.front()) {
+      if (counts.useless == 0) counts.useless_because = findings.refusal;
+      leave(counts.useless, 1);
+    } else {
+      if (counts.refusal.empty()) counts.refusal = findings.refusal;
+      take_estimates(candidate, findings, first);
     }
-    if (candidate.grade == Grade::PlanBound && !findings.estimates.front()) {
-      if (counts.useless++ == 0) counts.useless_because = findings.refusal;
-      ++done_;
-      return;
-    }
-    if (counts.refusal.empty()) counts.refusal = findings.refusal;
+  }
+
+  /// Adds plans that are `left` aside to their `count`.
+  void leave(std::size_t& count, std::size_t left) {
+    count += left;
+    done_ += left;
+  }
+
+  void take_estimates(const Candidate& candidate, const Findings& findings, bool first) {
     for (std::size_t i = 0; i < findings.estimates.size(); ++i) {
       if (!findings.estimates[i]) {
-        const std::size_t refused = first ? plans(candidate) : 1;
-        counts.refused += refused;
-        done_ += refused;
+        leave(result_.counts.refused, first ? plans(candidate) : 1);
         continue;
       }
       Candidate known = candidate;

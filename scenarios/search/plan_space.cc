@@ -469,6 +469,17 @@ std::vector<int> PlanSpace::usual_chunks(int ranks) const {
   return usual;
 }
 
+/// Returns the numbers of stages that each of `ranks` ranks may have under `schedule`.
+std::vector<int> PlanSpace::chunks_of(const JsonValue& schedule, int ranks) const {
+  const ScheduleEntry* entry = find_schedule(kind_of(schedule));
+  if (entry != nullptr && entry->layout == StageLayout::V) return {entry->chunks};
+  if (entry == nullptr || entry->layout != StageLayout::Loop || ranks == 1) return {1};
+  const bool object = schedule.kind == JsonValue::Kind::Object;
+  const JsonValue* own = object ? schedule.find("chunks") : nullptr;
+  if (own != nullptr) return {std::max(1, static_cast<int>(own->number))};
+  return or_usual(request_.chunks, usual_chunks(ranks));
+}
+
 std::vector<WorkOrder> PlanSpace::orders(const PlanLayout& layout) const {
   std::vector<JsonValue> usual = {JsonValue{}};
   if (kind_of(layout.strategy) == "global") {
@@ -477,17 +488,7 @@ std::vector<WorkOrder> PlanSpace::orders(const PlanLayout& layout) const {
   }
   std::vector<WorkOrder> orders;
   for (const JsonValue& schedule : or_usual(request_.schedules, usual)) {
-    const ScheduleEntry* entry = find_schedule(kind_of(schedule));
-    std::vector<int> chunks = {1};
-    if (entry != nullptr && entry->layout == StageLayout::Loop && layout.pipeline > 1) {
-      const JsonValue* own =
-          schedule.kind == JsonValue::Kind::Object ? schedule.find("chunks") : nullptr;
-      chunks = own != nullptr ? std::vector{std::max(1, static_cast<int>(own->number))}
-                              : or_usual(request_.chunks, usual_chunks(layout.pipeline));
-    } else if (entry != nullptr && entry->layout == StageLayout::V) {
-      chunks = {entry->chunks};
-    }
-    for (const int count : chunks) {
+    for (const int count : chunks_of(schedule, layout.pipeline)) {
       if (std::int64_t{count} * layout.pipeline > modules_) continue;
       // Least work of the busiest stage is not least work of a rank of several stages.
       const std::vector<JsonValue> usual_cuts =

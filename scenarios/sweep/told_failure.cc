@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "sim/engines/unavailable.h"
 
 namespace interlock {
 namespace {
@@ -28,6 +29,9 @@ ToldFailure told_failure(const std::exception& failure) {
                 "there is not enough memory for this; expected a smaller scenario (fewer devices, "
                 "stages or micro-batches), or more memory",
             .lacking = true};
+  }
+  if (dynamic_cast<const Unavailable*>(&failure) != nullptr) {
+    return {.words = failure.what(), .lacking = true};
   }
   if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&failure)) {
     return {.words = printable(file->path1().string(), 300) + ": " + reason_of(*file)};

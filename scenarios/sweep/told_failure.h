@@ -13,11 +13,11 @@ namespace interlock {
 struct ToldFailure {
   std::string words;
   bool ours = false;     // a bug of interlock
-  bool lacking = false;  // memory or threads: what was asked may be right
+  bool lacking = false;  // memory, threads, an engine: what was asked may be right
 };
 
-/// Returns the words for `failure`. Too little memory, too few threads and names that the system
-/// refuses are no bugs.
+/// Returns the words for `failure`. Too little memory, too few threads, an engine that cannot be
+/// opened and names that the system refuses are no bugs.
 ToldFailure told_failure(const std::exception& failure);
 
 }  // namespace interlock

@@ -206,7 +206,7 @@ class ProcessPool {
   }
 
   [[noreturn]] static void throw_cannot(const char* what) {
-    throw Error(std::string("cannot ") + what + ": " + std::strerror(errno));
+    throw Unavailable(std::string("cannot ") + what + ": " + std::strerror(errno));
   }
 
   void take_results(const Round& round) {
@@ -318,7 +318,7 @@ class ThreadPool {
     try {
       threads_.emplace_back([this] { work(); });
     } catch (const std::system_error& failure) {
-      if (threads_.empty()) throw Error(told_failure(failure).words);
+      if (threads_.empty()) throw Unavailable(told_failure(failure).words);
     }
   }
 

@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-#include "base/error.h"
+#include "sim/engines/unavailable.h"
 
 namespace interlock {
 
@@ -21,13 +21,13 @@ struct JobResult {
   std::size_t job = 0;
   std::string bytes;    // that `work` returned
   std::string problem;  // told_failure() of what it threw, or how its process died; empty: none
-  /// Memory or threads were lacking, or the process died: the problem is none of the job's own.
+  /// Memory, threads or an engine were lacking, or the process died: no problem of the job's own.
   bool unanswered = false;
 };
 
-/// Throws: Error if `result` is unanswered, for what is decided among all jobs together.
+/// Throws: Unavailable if `result` is unanswered, for what is decided among all jobs together.
 inline void refuse_unanswered(const JobResult& result) {
-  if (result.unanswered) throw Error(result.problem);
+  if (result.unanswered) throw Unavailable(result.problem);
 }
 
 /// The workers of a pool.
@@ -57,8 +57,8 @@ struct Jobs {
 /// Runs `jobs` by `workers`. Processes see what was there when they were forked. A worker gets its
 /// next job when `done` has returned for its last: what `done` has kept is never done again. Once
 /// `stop` says so, what processes still run is given up; threads end it, and it is not told.
-/// Returns whether all was done. Throws: Error if no worker can be started; what `done` throws.
-/// REQUIRES: workers.count >= 1.
+/// Returns whether all was done. Throws: Unavailable if no worker can be started; what `done`
+/// throws. REQUIRES: workers.count >= 1.
 bool run_jobs(const Jobs& jobs, const Workers& workers);
 
 /// Answers an order. What it keeps between orders is its worker's own.

@@ -26,23 +26,41 @@ BubbleCause bubble_cause(Wait wait) {
 /// The start of each step on any device, and whether earlier steps are over by then.
 struct StepBegins {
   std::vector<double> begin;
-  std::vector<bool> flushed;
+  bool flushed = false;
 };
 
-StepBegins step_begins(const Program& program, const TraceLog& log) {
-  const auto steps = static_cast<std::size_t>(program.steps);
-  StepBegins result{std::vector<double>(steps, kInfinity), std::vector<bool>(steps, true)};
-  std::vector<double> last(steps, -1);  // start of the last op but for updates
+/// When the ops of a step start, but for updates, and whether the window shows the step.
+struct StepStarts {
+  double first = kInfinity, last = -1;
+  bool shown = false;
+};
+
+std::vector<StepStarts> step_starts(const Program& program, const TraceLog& log,
+                                    const TimeWindow& window) {
+  std::vector<StepStarts> steps(static_cast<std::size_t>(program.steps));
   for (const Span& span : log.spans) {
-    const auto step = static_cast<std::size_t>(span.micro_batch / program.micro_batches);
     if (program.ops[span.op].kind == OpKind::U) continue;
-    result.begin[step] = std::min(result.begin[step], span.start.value());
-    last[step] = std::max(last[step], span.start.value());
+    StepStarts& step = steps[static_cast<std::size_t>(span.micro_batch / program.micro_batches)];
+    step.first = std::min(step.first, span.start.value());
+    step.last = std::max(step.last, span.start.value());
+    step.shown = step.shown || (window.begin <= span.start && span.start <= window.end);
   }
+  if (window.by_clock()) return steps;
+  for (int step = 0; step < program.steps; ++step) {  // the next one, too
+    steps[step].shown = window.first_step <= step && step <= window.first_step + window.steps;
+  }
+  return steps;
+}
+
+/// Steps of a window repeat, so all of them are flushed or none is: the first may begin late only
+/// because the pipeline was filled before it.
+StepBegins step_begins(const Program& program, const TraceLog& log, const TimeWindow& window) {
+  StepBegins result{.begin = {}, .flushed = program.pattern >= program.micro_batches};
   double earlier = -1;
-  for (std::size_t step = 0; step < steps; ++step) {
-    result.flushed[step] = earlier < result.begin[step] && program.pattern >= program.micro_batches;
-    earlier = std::max(earlier, last[step]);
+  for (const StepStarts& step : step_starts(program, log, window)) {
+    result.begin.push_back(step.first);
+    if (step.shown && earlier >= step.first) result.flushed = false;
+    earlier = std::max(earlier, step.last);
   }
   return result;
 }
@@ -56,7 +74,7 @@ class Ledger {
         causes_(causes),
         window_(window),
         idle_(program, window),
-        steps_(step_begins(program, log)),
+        steps_(step_begins(program, log, window)),
         ranks_(program.ranks.size()),
         step_(program.ranks.size(), -1),
         first_of_step_(log.spans.size(), false) {}
@@ -101,7 +119,7 @@ class Ledger {
   /// Adds the part of `idle` up to `end`: to Fill and Drain at the first op of a step.
   void divide_by_step(std::size_t index, const IdleStretch& idle, double end) {
     const auto step = static_cast<std::size_t>(step_of(log_.spans[index]));
-    if (!first_of_step_[index] || !steps_.flushed[step]) {
+    if (!first_of_step_[index] || !steps_.flushed) {
       bubble(idle.rank, bubble_cause(causes_.spans[index].wait)) += idle_.inside(idle.begin, end);
       return;
     }

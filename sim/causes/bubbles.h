@@ -31,8 +31,8 @@ using Bubbles = std::array<double, kBubbleCauses>;
 
 /// Divides the idle time of each rank in `window`. `causes` are those of `log`. What the trace
 /// calls exposed is put down to messages, the rest of an idle stretch to what was waited for last.
-/// A step is flushed if the order of work repeats with steps, not sooner, and, but for updates,
-/// nothing of earlier steps starts once it has begun anywhere.
+/// Steps are flushed if the order of work repeats with steps, not sooner, and, but for updates,
+/// nothing of earlier steps starts once a step of the window, or the next, has begun anywhere.
 /// REQUIRES: spans of a rank are in order of start.
 std::vector<Bubbles> find_bubbles(const Program& program, const TraceLog& log, const Causes& causes,
                                   const TimeWindow& window);

@@ -14,6 +14,7 @@
 #include <type_traits>
 
 #include "base/error.h"
+#include "sim/engines/unavailable.h"
 
 namespace interlock {
 
@@ -196,10 +197,12 @@ struct Child {
 RunSummary run_in_child(const Program& program, const TraceSink& sink,
                         RunSummary (*engine)(const Program&, const TraceSink&)) {
   int ends[2];
-  if (::pipe(ends) != 0) throw Error(std::string("cannot make a pipe: ") + std::strerror(errno));
+  if (::pipe(ends) != 0) {
+    throw Unavailable(std::string("cannot make a pipe: ") + std::strerror(errno));
+  }
   std::fflush(nullptr);  // or the child might print what waits here a second time
   const pid_t id = ::fork();
-  if (id < 0) throw Error(std::string("cannot start a process: ") + std::strerror(errno));
+  if (id < 0) throw Unavailable(std::string("cannot start a process: ") + std::strerror(errno));
   if (id == 0) {
     ::close(ends[0]);
     run_and_exit(ends[1], program, sink, engine);
@@ -214,7 +217,7 @@ RunSummary run_in_child(const Program& program, const TraceSink& sink,
   if (!error.empty()) throw Error(error);
   if (WIFEXITED(child.status) && WEXITSTATUS(child.status) == kOutOfMemory) throw std::bad_alloc();
   if (!done && WIFSIGNALED(child.status) && WTERMSIG(child.status) == SIGKILL) {
-    throw Error(
+    throw Unavailable(
         "the engine's process died by signal 9, as when memory runs out; expected a "
         "smaller scenario, or more memory");
   }

@@ -7,8 +7,8 @@
 namespace interlock {
 
 /// Runs `engine` in a forked child and delivers its trace to `sink` here, in order.
-/// Throws: Error that the engine threw, or if the child was killed; std::bad_alloc if its memory
-/// ran out; std::runtime_error if it died otherwise.
+/// Throws: Error that the engine threw; Unavailable if there is no child, or if it was killed;
+/// std::bad_alloc if its memory ran out; std::runtime_error if it died otherwise.
 RunSummary run_in_child(const Program& program, const TraceSink& sink,
                         RunSummary (*engine)(const Program&, const TraceSink&));
 

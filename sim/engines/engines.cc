@@ -9,6 +9,7 @@
 #include "sim/engines/child.h"
 #include "sim/engines/contention.h"
 #include "sim/engines/event_loop.h"
+#include "sim/engines/unavailable.h"
 #include "sim/program/cursor.h"
 #include "sim/sharing/binding_links.h"
 
@@ -38,8 +39,9 @@ SimGridRun simgrid_module() {
   static const SimGridRun run = [] {
     const ModuleEntry entry = open_module("libinterlock_simgrid.so", "interlock_run_simgrid");
     if (entry.address == nullptr) {
-      throw Error("cannot open the SimGrid engine " + entry.path + ": " + entry.problem +
-                  "; expected it beside the program, or in ../lib/interlock");
+      throw Unavailable("cannot open the SimGrid engine " + entry.path + ": " + entry.problem +
+                        "; expected it beside the program, or in ../lib/interlock, and memory " +
+                        "for it and SimGrid's libraries");
     }
     return reinterpret_cast<SimGridRun>(entry.address);
   }();

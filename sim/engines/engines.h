@@ -26,10 +26,11 @@ RunSummary run_event_loop(const Program& program, const TraceSink& sink);
 /// Throws: Error on deadlock.
 RunSummary run_native(const Program& program, const TraceSink& sink);
 
-/// Opens the SimGrid module, so that children made later have it. Throws: Error if that fails.
+/// Opens the SimGrid module, so that children made later have it. Throws: Unavailable if
+/// that fails, Error if this build has none.
 void load_simgrid();
 
-/// Throws: Error on deadlock, or if the module cannot be opened.
+/// Throws: Error on deadlock; Unavailable if the module cannot be opened.
 /// REQUIRES: the first SimGrid run of this process.
 RunSummary run_simgrid(const Program& program, const TraceSink& sink);
 

@@ -66,8 +66,9 @@ LowerInputs unfold(LowerInputs inputs) {
         "a cost for each machine, slice and stage");
   if (replicas > 1 || shares) {
     std::vector<int> data;
-    for (int replica = 0; replica < replicas; ++replica) {
-      data.push_back(simulated[replica * ranks][static_cast<int>(Dimension::Data)]);
+    data.reserve(static_cast<std::size_t>(replicas));
+    for (std::size_t at = 0; at < simulated.size(); at += static_cast<std::size_t>(ranks)) {
+      data.push_back(simulated[at][static_cast<int>(Dimension::Data)]);
     }
     unfold_schedule(inputs, data);
     inputs.roles = roles_of_copies(inputs.roles, replicas);

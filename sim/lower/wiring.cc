@@ -17,15 +17,8 @@ namespace {
 std::int64_t pair_key(int from, int to) { return (static_cast<std::int64_t>(from) << 32) | to; }
 
 int depth_of(const QueuePolicy& queue) {
-  switch (queue.kind) {
-    case QueuePolicy::Kind::Rendezvous:
-      return 0;
-    case QueuePolicy::Kind::Buffered:
-      return queue.depth;
-    case QueuePolicy::Kind::Unlimited:
-      break;
-  }
-  return Channel::kUnlimited;
+  if (queue.kind == QueuePolicy::Kind::Unlimited) return Channel::kUnlimited;
+  return queue.kind == QueuePolicy::Kind::Buffered ? queue.depth : 0;
 }
 
 }  // namespace
@@ -439,12 +432,8 @@ std::vector<bool> Wiring::communicators_that_meet(const std::vector<LinkUse>& us
   return meets;
 }
 
-/// Gives each link the part of its class that the messages simulated on it have of all. Classes of
-/// links that are used by one user only may carry what they like. Where users differ in that part,
-/// each wire crosses the link as often as its equals do.
-std::string Wiring::share_links() {
-  std::string problem;
-  std::vector<Crossings> crossings;  // made where they are needed
+/// Returns who uses each link: single messages and communicators.
+std::vector<Wiring::LinkUse> Wiring::link_uses() {
   std::vector<LinkUse> uses(program_.links.size());
   for (std::size_t w = 0; w < orbits_.size(); ++w) {
     note_use(uses, static_cast<int>(program_.communicators.size() + w), {static_cast<int>(w)},
@@ -455,28 +444,35 @@ std::string Wiring::share_links() {
     for (const auto& flow : program_.collectives[c].flows) wires.push_back(flow.wire);
     note_use(uses, program_.collectives[c].communicator, wires, *planned_[c].orbit);
   }
+  return uses;
+}
+
+/// Gives each link the part of its class that the messages simulated on it have of all. Classes of
+/// links that are used by one user only may carry what they like. Where users differ in that part,
+/// each wire crosses the link as often as its equals do.
+std::string Wiring::share_links() {
+  std::string problem;
+  std::vector<Crossings> crossings;  // made where they are needed
+  std::vector<LinkUse> uses = link_uses();
   const std::vector<bool> meets = communicators_that_meet(uses);
+  const auto communicators = static_cast<int>(meets.size());
   for (std::size_t l = 0; l < uses.size(); ++l) {
-    // A communicator that shares no link needs no flow: its occupancy includes what its equals
-    // carry.
-    const bool of_communicator =
-        uses[l].last_user < static_cast<int>(program_.communicators.size());
-    const bool apart = of_communicator && !meets[static_cast<std::size_t>(uses[l].last_user)];
-    if ((uses[l].users == 1 && apart) || alone_) uses[l].share = 1;
-    if (uses[l].users > 1 && !uses[l].alike && !alone_) {
+    LinkUse& use = uses[l];
+    auto& link = program_.links[l];
+    // A communicator that shares no link needs no flow: its occupancy includes all its equals.
+    const bool apart = use.last_user < communicators && !meets[use.last_user];
+    if ((use.users == 1 && apart) || alone_) use.share = 1;
+    if (use.users > 1 && !use.alike && !alone_) {
       if (crossings.empty()) crossings = crossings_of_equals();
-      uses[l].alike = weigh(static_cast<int>(l), crossings, uses[l]);
+      use.alike = weigh(static_cast<int>(l), crossings, use);
     }
-    program_.links[l].share = uses[l].share;
-    program_.links[l].stands_for = folded_.class_size(raw_links_[l]);
-    if (inputs_.data_parallel.outer.any()) {
-      program_.links[l].likes = folded_.names_in_class(raw_links_[l]);
-    }
-    program_.links[l].bandwidth *= uses[l].share;
-    if (problem.empty() && uses[l].users > 1 && !uses[l].alike) {
-      problem = "what uses " + program_.links[l].name +
-                " and its like at the same time differs from one to the other";
-    }
+    link.share = use.share;
+    link.stands_for = folded_.class_size(raw_links_[l]);
+    if (inputs_.data_parallel.outer.any()) link.likes = folded_.names_in_class(raw_links_[l]);
+    link.bandwidth *= use.share;
+    if (!problem.empty() || use.users <= 1 || use.alike) continue;
+    problem =
+        "what uses " + link.name + " and its like at the same time differs from one to the other";
   }
   for (std::size_t c = 0; c < planned_.size(); ++c) note_loads(static_cast<int>(c));
   return problem;

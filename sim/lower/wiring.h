@@ -79,6 +79,7 @@ class Wiring {
     double share = 1;   // of the program's link, see ProgramLink
     bool alike = true;  // on every link of the class, and for every user
   };
+  std::vector<LinkUse> link_uses();
   void note_use(std::vector<LinkUse>& uses, int user, const std::vector<int>& wires,
                 const FoldedLinks::Orbit& orbit);
   std::vector<bool> communicators_that_meet(const std::vector<LinkUse>& uses) const;

@@ -167,6 +167,7 @@ Seconds busiest_link(const OuterCycle& cycle, const Metrics& outer,
 
 Seconds cycle_time(const OuterCycle& cycle, Seconds step) {
   Cycles cycles(cycle, step);
+  constexpr int kHalf = kCyclesToSettle / 2;
   Seconds before = cycles.next(), took(-1), halfway(0);
   int repeated = 0;
   for (int i = 1; i < kCyclesToSettle; ++i) {
@@ -175,11 +176,11 @@ Seconds cycle_time(const OuterCycle& cycle, Seconds step) {
     repeated = std::abs(differs) <= kSameCycle * now.value() ? repeated + 1 : 0;
     // An exchange may be under way for a whole cycle, and be waited for in the next.
     if (repeated == 3) return now;
-    if (i == kCyclesToSettle / 2) halfway = end;
+    if (i == kHalf) halfway = end;
     took = now;
     before = end;
   }
-  return (before - halfway) / (kCyclesToSettle / 2 - 1);
+  return (before - halfway) / (kCyclesToSettle - 1 - kHalf);
 }
 
 void add_outer_steps(const OuterCycle& cycle, const Measurement& outer, Measurement& measured) {

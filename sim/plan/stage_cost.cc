@@ -386,6 +386,35 @@ struct TimeSums {
   Seconds once, each_traversal, weight;
 };
 
+/// Adds up what a device is busy with for the modules [first, last).
+struct BusyRange {
+  std::vector<TimeSums> sums;
+  std::vector<ModuleTimes> modules;
+  std::vector<int> tied;  // modules that share weights with another
+  int update_every, linked_modules;
+  bool skips_input_gradients;
+
+  /// Adds updates of weights that are shared with a module below the range.
+  void add_tied(Seconds& busy, int first, int last) const {
+    for (const int m : tied) {
+      const bool copy = first <= m && m < last && first > modules[m].tied_to;
+      if (copy) busy += modules[m].tied_update / update_every;
+    }
+  }
+  void add_traversal(Seconds& busy, const Traversal& traversal, int first, int last) const {
+    int lowest = first;
+    if (traversal.partial) {
+      lowest = std::max(first, last - linked_modules);
+      busy += sums[last].each_traversal - sums[lowest].each_traversal + sums[last].weight -
+              sums[lowest].weight;
+    } else {
+      busy += sums[last].each_traversal - sums[first].each_traversal;
+    }
+    const bool skips = !traversal.to_previous && skips_input_gradients;
+    if (skips) busy -= modules[lowest].first_backward_input;
+  }
+};
+
 std::vector<TimeSums> time_sums(const std::vector<StageCost>& modules, int update_every) {
   std::vector<TimeSums> sums(1);
   for (const StageCost& module : modules) {
@@ -405,37 +434,32 @@ StageTime busy_time(const std::vector<StageCost>& priced, const Strategy& strate
                     const std::vector<StageRole>& roles, int update_every) {
   std::vector<StageCost> changed;
   const std::vector<StageCost>& run = as_run(priced, strategy, changed);
-  const std::vector<TimeSums> sums = time_sums(run, update_every);
-  std::vector<int> tied;  // modules that share weights with another
-  std::vector<ModuleTimes> modules;
-  modules.reserve(run.size());
-  for (std::size_t m = 0; m < run.size(); ++m) {
-    modules.push_back({run[m].tied_to, run[m].tied_update.time, run[m].first_backward_input.whole(),
-                       run[m].gradient_addition, run[m].head.whole(), run[m].head_update.time});
-    if (run[m].tied_update.time > Seconds(0)) tied.push_back(static_cast<int>(m));
+  BusyRange times{.sums = time_sums(run, update_every),
+                  .modules = {},
+                  .tied = {},
+                  .update_every = update_every,
+                  .linked_modules = strategy.linked_modules,
+                  .skips_input_gradients = strategy.skip_unneeded_input_gradients};
+  times.modules.reserve(run.size());
+  for (const StageCost& module : run) {
+    if (module.tied_update.time > Seconds(0)) {
+      times.tied.push_back(static_cast<int>(times.modules.size()));
+    }
+    times.modules.push_back({module.tied_to, module.tied_update.time,
+                             module.first_backward_input.whole(), module.gradient_addition,
+                             module.head.whole(), module.head_update.time});
   }
-  return [=](int stage, int first, int last) {
-    const Seconds once = sums[last].once - sums[first].once;
-    const Seconds backward = sums[last].each_traversal - sums[first].each_traversal;
+  return [times = std::move(times), roles](int stage, int first, int last) {
     // The last part of overlapping blocks belongs to no stage of its own.
     const StageRole& role = roles[std::min<std::size_t>(stage, roles.size() - 1)];
-    Seconds busy = once;
-    for (const int m : tied) {
-      const bool copy = first <= m && m < last && first > modules[m].tied_to;
-      if (copy) busy += modules[m].tied_update / update_every;
-    }
+    Seconds busy = times.sums[last].once - times.sums[first].once;
+    times.add_tied(busy, first, last);
     for (const Traversal& traversal : role.traversals) {
-      const bool skips = !traversal.to_previous && strategy.skip_unneeded_input_gradients;
-      const int lowest =
-          traversal.partial ? std::max(first, last - strategy.linked_modules) : first;
-      busy += traversal.partial ? sums[last].each_traversal - sums[lowest].each_traversal +
-                                      sums[last].weight - sums[lowest].weight
-                                : backward;
-      busy -= skips ? modules[lowest].first_backward_input : Seconds(0);
+      times.add_traversal(busy, traversal, first, last);
     }
-    const ModuleTimes& top = modules[last - 1];
+    const ModuleTimes& top = times.modules[last - 1];
     busy += role.summed_gradients * top.gradient_addition;
-    if (role.head) busy += top.head + top.head_update / update_every;
+    if (role.head) busy += top.head + top.head_update / times.update_every;
     return busy;
   };
 }

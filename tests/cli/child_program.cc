@@ -64,6 +64,7 @@ Outcome run_words(const std::vector<std::string>& words, const std::string& fold
   if (child == 0) {
     if (meanwhile) setpgid(0, 0);  // what is sent to its group must not reach this program
     std::signal(SIGINT, SIG_DFL);  // doctest's handler is not the program's
+    std::signal(SIGHUP, SIG_DFL);  // nohup may have started the tests
     become_program(words, streams, folder);
   }
   if (meanwhile) meanwhile(child);

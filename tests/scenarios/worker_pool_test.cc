@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "scenarios/sweep/told_failure.h"
+#include "sim/engines/unavailable.h"
 
 namespace interlock::worker_pool_test {
 namespace {
@@ -171,7 +172,11 @@ TEST_CASE("what the system refuses is no bug, what should have held is one") {
       fs::filesystem_error("status", "a.db", std::make_error_code(std::errc::filename_too_long)));
   CHECK(name.words == "a.db: file name too long");
   CHECK(told_failure(Error("as it is")).words == "as it is");
-  for (const bool ours : {thread.ours, name.ours, told_failure(Error("as it is")).ours}) {
+  const ToldFailure engine = told_failure(Unavailable("cannot open an engine"));
+  CHECK(engine.words == "cannot open an engine");
+  CHECK(engine.lacking);
+  for (const bool ours :
+       {engine.ours, thread.ours, name.ours, told_failure(Error("as it is")).ours}) {
     CHECK(!ours);
   }
   const ToldFailure bug = told_failure(std::logic_error("x"));

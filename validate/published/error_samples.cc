@@ -66,7 +66,9 @@ void add_row(ErrorTable& table, const std::string& source, const RunTraits& trai
 
 std::vector<ErrorTable> sorted(TableSet tables) {
   std::vector<ErrorTable> list;
-  for (auto& [key, table] : tables) {
+  list.reserve(tables.size());
+  for (auto& entry : tables) {
+    ErrorTable& table = entry.second;
     std::sort(table.ratios.begin(), table.ratios.end());
     list.push_back(std::move(table));
   }

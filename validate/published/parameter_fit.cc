@@ -15,6 +15,7 @@
 #include "base/error_summary.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "hardware/devices/catalogue_file.h"
 #include "reports/words/scale.h"
 #include "scenarios/contract/read_framework.h"
@@ -258,7 +259,7 @@ using Rows = std::vector<const VariedRow*>;
 /// Returns the place in the grid with the least sum of absolute errors.
 double best_place(const Rows& rows) {
   const double last = static_cast<double>(varied_factors().size() - 1);
-  double best = last / 2, least = INFINITY;
+  double best = last / 2, least = kInfinity;
   for (int step = 0; step <= kSteps; ++step) {
     const double at = last * step / kSteps;
     double sum = 0;
@@ -368,6 +369,7 @@ std::vector<SpeedRow> speed_rows(const std::vector<MeasurementFile>& files,
     }
   }
   std::vector<const MeasuredRow*> pointers;
+  pointers.reserve(rows.size());
   for (const SpeedRow& one : rows) pointers.push_back(one.row);
   const std::vector<RowPrediction> predictions = predict_rows(pointers, {jobs});
   std::vector<SpeedRow> predicted;
@@ -403,6 +405,7 @@ ParameterFit refit(const FittedParameter& parameter, const std::vector<SpeedRow>
     for (const double factor : varied_factors()) asked.push_back(*row_at(one, factor));
   }
   std::vector<const MeasuredRow*> pointers;
+  pointers.reserve(asked.size());
   for (const MeasuredRow& row : asked) pointers.push_back(&row);
   const std::vector<VariedRow> rows = varied_rows(priced, predict_rows(pointers, {jobs}));
   if (rows.empty()) return {.parameter = parameter, .problem = "no row that it prices alone"};

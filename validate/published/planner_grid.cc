@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <map>
 #include <tuple>
 
 #include "base/text.h"
+#include "base/units.h"
 #include "reports/words/scale.h"
 
 namespace interlock {
@@ -201,7 +201,7 @@ Grid rival_grid(const Accuracy& accuracy) {
   for (const Rival& rival : kRivals) {
     const AccuracyLine* line = line_of(accuracy, rival);
     if (line == nullptr) continue;
-    double least = INFINITY, greatest = -INFINITY;
+    double least = kInfinity, greatest = -kInfinity;
     for (const JudgedValue& value : accuracy.values) {
       const bool same = value.file == line->file && value.table == line->table;
       if (!same || value.what != rival.what || !value.counts) continue;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <span>
 #include <tuple>
 
 #include "base/error.h"
@@ -201,6 +202,7 @@ CollectiveLinks FoldedLinks::links_of(const std::shared_ptr<const CollectivePlan
   }
   FollowedFlows followed(links);
   std::vector<std::vector<int>> numbers;  // of links, by flow
+  numbers.reserve(own.size());
   for (const Route& way : own) numbers.push_back(followed.numbered(way));
   // Members of equal groups play the same parts in the same places. The first is their own.
   const FlowsOfGroup of_group(flows, member.group);
@@ -258,9 +260,11 @@ FoldedLinks::ClassWays FoldedLinks::class_ways(const CollectiveLinks& links) {
   ClassWays found;
   std::map<std::vector<LinkId>, int> numbers;
   std::vector<const int*> of_flow;
+  const std::span all(links.ways);
   std::size_t begin = 0;
   for (const std::size_t end : links.ends) {
-    std::vector<LinkId> way(links.ways.begin() + begin, links.ways.begin() + end);
+    const auto its = all.subspan(begin, end - begin);
+    std::vector<LinkId> way(its.begin(), its.end());
     for (LinkId& link : way) link = class_of(link);
     of_flow.push_back(&numbers.try_emplace(std::move(way), 0).first->second);
     begin = end;

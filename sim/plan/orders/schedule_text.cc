@@ -91,6 +91,54 @@ void append_message(Rows& rows, const Op& op, const StepOrder& order) {
   rows[to].push_back({std::to_string(place + ahead) + "RECV_" + what, true});
 }
 
+/// Writes an order cell by cell, each once what it needs is written.
+class RowsWriter {
+ public:
+  RowsWriter(const StepOrder& order, TextMessages messages)
+      : order_(order),
+        messages_(messages != TextMessages::None),
+        stages_(order.stages / order.copies),
+        rows_(order.ranks.size()),
+        next_(order.ranks.size(), 0) {}
+
+  /// Writes the next cell of `rank`. Returns false if it waits for another rank, or at the end.
+  bool write_next(std::size_t rank) {
+    const std::span<const Op> ops = next_cell(order_.ranks[rank], next_[rank]);
+    const auto ready = [this](const Op& op) { return is_ready(op); };
+    if (ops.empty() || !std::all_of(ops.begin(), ops.end(), ready)) return false;
+    next_[rank] += ops.size();
+    if (ops.front().kind == OpKind::U) return true;
+    rows_[rank].push_back({cell_text(ops, order_)});
+    for (const Op& op : ops) finish(op);
+    return true;
+  }
+  bool at_end(std::size_t rank) const { return next_[rank] == order_.ranks[rank].size(); }
+  const Rows& rows() const { return rows_; }
+
+ private:
+  static bool passes_gradient(const Op& op) { return op.kind == OpKind::I || op.kind == OpKind::B; }
+  bool is_ready(const Op& op) const {
+    const int place = op.stage % stages_;
+    if (op.kind == OpKind::F) {
+      return place == 0 || forwards_.contains({op.stage - 1, op.micro_batch});
+    }
+    const bool waits = passes_gradient(op) && place < stages_ - 1;
+    return !waits || backwards_.contains({op.stage + 1, op.micro_batch});
+  }
+  void finish(const Op& op) {
+    if (op.kind == OpKind::F) forwards_.insert({op.stage, op.micro_batch});
+    if (passes_gradient(op)) backwards_.insert({op.stage, op.micro_batch});
+    if (messages_) append_message(rows_, op, order_);
+  }
+
+  const StepOrder& order_;
+  bool messages_;
+  int stages_;  // of a copy
+  Rows rows_;
+  std::vector<std::size_t> next_;                       // (ranks) op
+  std::set<std::pair<int, int>> forwards_, backwards_;  // stages and micro-batches that are done
+};
+
 std::string row_text(const std::vector<WrittenCell>& row, bool batched) {
   std::string text;
   for (std::size_t i = 0; i < row.size();) {
@@ -122,41 +170,19 @@ StepOrder parse_schedule_text(std::string_view text, const std::string& file) {
 }
 
 std::string schedule_text(const StepOrder& order, TextMessages messages) {
-  Rows rows(order.ranks.size());
-  std::vector<std::size_t> next(rows.size(), 0);
-  std::set<std::pair<int, int>> forwards, backwards;  // stages and micro-batches that are done
-  const int stages = order.stages / order.copies;
-  const auto is_ready = [&](const Op& op) {
-    const int place = op.stage % stages;
-    if (op.kind == OpKind::F) {
-      return place == 0 || forwards.contains({op.stage - 1, op.micro_batch});
-    }
-    const bool waits = (op.kind == OpKind::I || op.kind == OpKind::B) && place < stages - 1;
-    return !waits || backwards.contains({op.stage + 1, op.micro_batch});
-  };
+  RowsWriter writer(order, messages);
+  const std::size_t ranks = order.ranks.size();
   for (bool more = true; more;) {
     more = false;
-    for (std::size_t rank = 0; rank < rows.size(); ++rank) {
-      const std::span<const Op> ops = next_cell(order.ranks[rank], next[rank]);
-      if (ops.empty() || !std::all_of(ops.begin(), ops.end(), is_ready)) continue;
-      more = true;
-      next[rank] += ops.size();
-      if (ops.front().kind == OpKind::U) continue;
-      rows[rank].push_back({cell_text(ops, order)});
-      for (const Op& op : ops) {
-        if (op.kind == OpKind::F) forwards.insert({op.stage, op.micro_batch});
-        if (op.kind == OpKind::I || op.kind == OpKind::B) {
-          backwards.insert({op.stage, op.micro_batch});
-        }
-        if (messages != TextMessages::None) append_message(rows, op, order);
-      }
-    }
+    for (std::size_t rank = 0; rank < ranks; ++rank) more |= writer.write_next(rank);
   }
-  for (std::size_t rank = 0; rank < rows.size(); ++rank) {
-    CHECK(next[rank] == order.ranks[rank].size(), "an order in which every rank can go on");
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    CHECK(writer.at_end(rank), "an order in which every rank can go on");
   }
   std::string text;
-  for (const auto& row : rows) text += row_text(row, messages == TextMessages::Batched) + "\n";
+  for (const auto& row : writer.rows()) {
+    text += row_text(row, messages == TextMessages::Batched) + "\n";
+  }
   return text;
 }
 

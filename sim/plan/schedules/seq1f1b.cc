@@ -30,6 +30,7 @@ Sequence seq1f1b_sequence(const ScheduleInputs& inputs, int stage) {
   const int ahead = std::min(inputs.stages - 2 - stage + most, total);
   // Slices of a round cost differently, so what repeats is whole rounds.
   std::vector<Op> body;
+  body.reserve(static_cast<std::size_t>(std::max(ahead, 0)));
   for (int k = 0; k < ahead; ++k) body.push_back(global_op(inputs, OpKind::F, stage, k));
   RunWriter order;
   order.append(body);

@@ -28,7 +28,8 @@ namespace {
 constexpr int kPeriod = 6;  // cells
 
 /// The passes of a rank. W: the weight halves of both stages, in the order of their input halves.
-enum VPass { kForward0, kForward1, kInput1, kInput0, kWeight, kVPasses };
+enum VPass { VForward0, VForward1, VInput1, VInput0, VWeight };
+constexpr int kVPasses = 5;
 
 /// Returns the cells of the first four passes of micro-batch 0 on a rank.
 using VPattern = std::array<int, 4> (*)(int ranks, int rank);
@@ -49,7 +50,7 @@ class VCells {
   VCells(int ranks, int micro_batches, VPattern pattern)
       : ranks_(ranks),
         count_(std::clamp(micro_batches, ranks + 2, ranks + 4)),
-        steady_(pattern(ranks, 0)[kInput0]) {
+        steady_(pattern(ranks, 0)[VInput0]) {
     for (int r = 0; r < ranks; ++r) {
       rows_.push_back(row_of(pattern(ranks, r)));
       most_ = std::max(most_, *std::max_element(rows_[r].held.begin(), rows_[r].held.end()));
@@ -82,6 +83,9 @@ class VCells {
   /// Returns the first cell that comes after all that a pass needs.
   int earliest(int rank, Pass pass) const;
   void move_earlier(int rank, int cell);
+  /// Returns the op in `cell`; nothing if it is free, or of a micro-batch that is missing.
+  static std::optional<Op> op_of(const Row& row, int cell, const ScheduleInputs& inputs,
+                                 const std::vector<int>& stages);
   static void put_late_weights(Row& row);
 
   int ranks_, count_;
@@ -92,8 +96,9 @@ class VCells {
 
 VCells::Row VCells::row_of(const std::array<int, 4>& first) const {
   Row row;
-  row.cells.resize(kPeriod * (count_ + 2 * ranks_ + 1));  // none of a rank's passes comes later
-  for (int kind = 0; kind < kWeight; ++kind) {
+  const int end = kPeriod * (count_ + 2 * ranks_ + 1);  // none of a rank's passes comes later
+  row.cells.resize(static_cast<std::size_t>(end));
+  for (int kind = 0; kind < VWeight; ++kind) {
     for (int number = 0; number < count_; ++number) {
       const int cell = first[kind] + kPeriod * number;
       row.cells[cell] = {static_cast<VPass>(kind), number};
@@ -103,12 +108,12 @@ VCells::Row VCells::row_of(const std::array<int, 4>& first) const {
   int held = 0;
   for (std::size_t cell = 0; cell < row.cells.size(); ++cell) {
     std::optional<Pass>& pass = row.cells[cell];
-    const std::size_t weights = row.at[kWeight].size();
+    const std::size_t weights = row.at[VWeight].size();
     if (!pass && weights < row.inputs.size()) {
-      pass = {kWeight, static_cast<int>(weights)};
-      row.at[kWeight].push_back(static_cast<int>(cell));
+      pass = {VWeight, static_cast<int>(weights)};
+      row.at[VWeight].push_back(static_cast<int>(cell));
       --held;
-    } else if (pass && pass->kind <= kForward1) {
+    } else if (pass && pass->kind <= VForward1) {
       ++held;
     } else if (pass) {
       row.inputs.push_back(*pass);
@@ -121,13 +126,13 @@ VCells::Row VCells::row_of(const std::array<int, 4>& first) const {
 int VCells::earliest(int rank, Pass pass) const {
   const auto [kind, number] = pass;
   const Row& row = rows_[rank];
-  const bool down = kind == kForward0 || kind == kInput1, ends = rank == (down ? 0 : ranks_ - 1);
+  const bool down = kind == VForward0 || kind == VInput1, ends = rank == (down ? 0 : ranks_ - 1);
   int after = number > 0 ? row.at[kind][number - 1] : -1;
-  if (kind == kWeight) {
+  if (kind == VWeight) {
     after = std::max(after, row.at[row.inputs[number].kind][row.inputs[number].number]);
   } else if (!ends) {
     after = std::max(after, rows_[down ? rank - 1 : rank + 1].at[kind][number]);
-  } else if (kind != kForward0) {
+  } else if (kind != VForward0) {
     after = std::max(after, row.at[kind - 1][number]);
   }
   return after + 1;
@@ -138,17 +143,17 @@ void VCells::move_earlier(int rank, int cell) {
   if (!row.cells[cell]) return;
   const Pass pass = *row.cells[cell];
   row.cells[cell].reset();
-  if (pass.kind == kWeight && cell > steady_) {
+  if (pass.kind == VWeight && cell > steady_) {
     for (std::size_t c = cell; c < row.held.size(); ++c) ++row.held[c];
     return row.late.push_back(pass.number);
   }
-  const bool forward = pass.kind <= kForward1;
+  const bool forward = pass.kind <= VForward1;
   int best = cell;
   for (int c = cell - 1, first = earliest(rank, pass); c >= first; --c) {
     if (forward && row.held[c] >= most_) break;
     if (!row.cells[c]) best = c;
   }
-  const int change = forward ? 1 : pass.kind == kWeight ? -1 : 0;
+  const int change = forward ? 1 : pass.kind == VWeight ? -1 : 0;
   for (int c = best; c < cell; ++c) row.held[c] += change;
   row.cells[best] = pass;
   row.at[pass.kind][pass.number] = best;
@@ -159,8 +164,21 @@ void VCells::put_late_weights(Row& row) {
   for (std::size_t cell = 0; cell < row.cells.size() && next != row.late.end(); ++cell) {
     const Pass& input = row.inputs[*next];
     if (row.cells[cell] || static_cast<int>(cell) < row.at[input.kind][input.number]) continue;
-    row.cells[cell] = {kWeight, *next++};
+    row.cells[cell] = {VWeight, *next++};
   }
+}
+
+std::optional<Op> VCells::op_of(const Row& row, int cell, const ScheduleInputs& inputs,
+                                const std::vector<int>& stages) {
+  if (!row.cells[cell]) return std::nullopt;
+  const Pass pass = *row.cells[cell];
+  const Pass of = pass.kind == VWeight ? row.inputs[pass.number] : pass;
+  if (of.number >= inputs.micro_batches) return std::nullopt;
+  const OpKind kind = pass.kind == VWeight     ? OpKind::W
+                      : pass.kind <= VForward1 ? OpKind::F
+                                               : OpKind::I;
+  const bool up = of.kind == VForward1 || of.kind == VInput1;
+  return global_op(inputs, kind, stages[up ? 1 : 0], of.number);
 }
 
 Sequence VCells::sequence(const ScheduleInputs& inputs, const std::vector<int>& stages,
@@ -171,15 +189,10 @@ Sequence VCells::sequence(const ScheduleInputs& inputs, const std::vector<int>& 
   const auto ops_of = [&](int first, int end, int later) {
     std::vector<Op> ops;
     for (int cell = first; cell < end; ++cell) {
-      if (!row.cells[cell]) continue;
-      const Pass pass = *row.cells[cell];
-      const Pass of = pass.kind == kWeight ? row.inputs[pass.number] : pass;
-      if (of.number >= inputs.micro_batches) continue;
-      const OpKind kind = pass.kind == kWeight     ? OpKind::W
-                          : pass.kind <= kForward1 ? OpKind::F
-                                                   : OpKind::I;
-      const bool up = of.kind == kForward1 || of.kind == kInput1;
-      ops.push_back(global_op(inputs, kind, stages[up ? 1 : 0], of.number + later));
+      if (const auto op = op_of(row, cell, inputs, stages)) {
+        ops.push_back(*op);
+        ops.back().micro_batch += later;
+      }
     }
     return ops;
   };
@@ -223,8 +236,10 @@ ScheduleEntry schedules::v_half() {
                        const int idle = std::max(3 * p - (p % 2 == 0 ? 7 : 4), p - 1);
                        return formulas::share(idle, 6.0 * s.micro_batches);
                      }},
-          .stashed = {"p/2 + 1, rounded down",
-                      [](const PipelineShape& s) -> double { return s.devices / 2 + 1; }}};
+          .stashed = {"p/2 + 1, rounded down", [](const PipelineShape& s) -> double {
+                        const int kept = s.devices / 2 + 1;
+                        return kept;
+                      }}};
 }
 
 // 4p - 5 or 4p - 7 cells are the whole of 2p/3m.
@@ -245,8 +260,10 @@ ScheduleEntry schedules::v_min() {
                        const int idle = std::max(4 * p - (p % 3 == 0 ? 7 : 5), p - 1);
                        return formulas::share(idle, 6.0 * s.micro_batches);
                      }},
-          .stashed = {"(p + 4)/3, rounded down",
-                      [](const PipelineShape& s) -> double { return (s.devices + 4) / 3; }}};
+          .stashed = {"(p + 4)/3, rounded down", [](const PipelineShape& s) -> double {
+                        const int kept = (s.devices + 4) / 3;
+                        return kept;
+                      }}};
 }
 
 }  // namespace interlock

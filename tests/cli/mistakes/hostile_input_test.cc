@@ -291,6 +291,25 @@ TEST_CASE("what is chosen among many is the same in little memory, or not told")
   }
 }
 
+TEST_CASE("an engine that cannot be opened ends what compares many, and is no refusal of theirs") {
+  const Folder folder;
+  for (const char* file : {"interlock", "libinterlock_harness.so"}) {
+    std::filesystem::copy(std::filesystem::path(INTERLOCK_PROGRAM).parent_path() / file,
+                          folder.path(file));
+  }
+  for (const std::string& command :
+       {"simulate " + quoted("dualpipe"),
+        std::string("validate published --source bigscience-176b"),
+        "search " + quoted("gpt2-xl-1f1b") + " --set 'simulate.engine=\"simgrid\"'"}) {
+    const Outcome run = run_shell("./interlock " + command + " -q", folder.path());
+    CAPTURE(command);
+    CAPTURE(run.err);
+    CHECK(run.exit_code == 2);
+    CHECK(run.out.empty());
+    CHECK(holds(run.err, "cannot open the SimGrid engine " + folder.path("libinterlock_simgrid")));
+  }
+}
+
 TEST_CASE("names that are too long, and links in a circle, are refused") {
   const Folder folder;
   std::filesystem::create_symlink("circle.db", folder.path("circle.db"));

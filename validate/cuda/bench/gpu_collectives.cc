@@ -39,6 +39,7 @@ NcclGroup& GpuCollectives::group_of(int members) {
   std::unique_ptr<NcclGroup>& group = groups_[members];
   if (group) return *group;
   std::vector<int> gpus;
+  gpus.reserve(static_cast<std::size_t>(members));
   for (int i = 0; i < members; ++i) gpus.push_back(first_ + i);
   group = std::make_unique<NcclGroup>(gpus);
   return *group;
