@@ -224,7 +224,7 @@ TEST_CASE("what replicas of different numbers cannot do is refused where it is a
     CHECK(all.find(": /training") != std::string::npos);
   };
   check("[3, 6]", {}, "adds up to 9; expected the 10 micro-batches");
-  check("[10]", {}, "has 1 numbers; expected one for each of the replicas (parallel.data), 2");
+  check("[10]", {}, "has 1 number; expected one for each of the replicas (parallel.data), 2");
   check("[]", {}, "expected \"equal\", \"by_speed\" or a list");
   check("\"speed\"", {}, "unknown name \"speed\"");
   check("\"by_speed\"", {"training.global_batch_size=1000"}, "1 micro-batches for 2 replicas");
