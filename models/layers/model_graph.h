@@ -136,7 +136,7 @@ struct BuildOptions {
   Precision precision = Precision::Bf16;
   OptimizerRule optimizer;
   Recompute recompute = Recompute::None;
-  LayerParts recompute_parts;  // Parts: those; Full: of layers beyond the number below
+  LayerParts recompute_parts;       // Parts: those; Full: of layers beyond the number below
   bool narrow_activations = false;  // of MLPs: their inputs are kept in 8 bits
   Adapters adapters = {};
   int frozen_modules = 0;               // the first of the model; no gradient passes them
