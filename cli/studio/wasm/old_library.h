@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // It is libc++ 13: no double in from_chars and to_chars, no algorithms of std::ranges, no <=> of
-// strings. Declared here is as much of each as the sources use.
+// strings and vectors, no bit_cast. Declared here is as much of each as the sources use.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace interlock::old_library {
 /// Reads a number as std::from_chars does: no blanks, no plus, and no locale.
@@ -40,8 +41,19 @@ requires same_as<Double, double> to_chars_result to_chars(char* first, char* las
   return interlock::old_library::write_number(first, last, value, digits);
 }
 
+template <class To, class From>
+To bit_cast(const From& from) {
+  return __builtin_bit_cast(To, from);
+}
+
 inline strong_ordering operator<=>(const string& one, const string& other) {
   return one.compare(other) <=> 0;
+}
+template <class Item>
+strong_ordering operator<=>(const vector<Item>& one, const vector<Item>& other) {
+  return one < other   ? strong_ordering::less
+         : other < one ? strong_ordering::greater
+                       : strong_ordering::equal;
 }
 
 namespace ranges {
