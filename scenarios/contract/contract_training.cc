@@ -460,7 +460,8 @@ ContractObject offload() {
           .meaning = "Shares that wait in the memory of each device's host.",
           .keys = {{"activations", number(0, 1), "0",
                     "Share of the stash that leaves after its forward and comes back before its "
-                    "backward."},
+                    "backward; layer by layer where that comes next "
+                    "(`cpu_offloading_num_layers` of Megatron-Core: layers over all)."},
                    {"optimizer", number(0, 1), "0",
                     "Share of the optimiser's states that the host keeps and updates: at each "
                     "update gradients of as many weights go to the host, and weights come back."}}};
