@@ -353,8 +353,9 @@ std::vector<ContractKey> exchange_keys() {
        "Memory that its allocator holds beyond what it has handed out, over that. Peaks have it."},
       {"routing", one_of({"fused", "steps"}), "fused",
        "`steps`: scores, choices, counts and moves of tokens among experts take a kernel for each "
-       "small step: 49 more in a layer's forward, 27 more in its backward. What an activation that "
-       "is not gated makes in experts is kept, too."},
+       "small step: 49 more in a layer's forward, 27 more in its backward. Scores multiply what "
+       "the "
+       "activation makes: where it is not gated that is kept, too, and what experts made is not."},
       {"library_memory", either({size(), map(size())}), "0 B",
        "Memory that its libraries keep on each device beside all tensors, e.g. workspaces of "
        "matrix "
