@@ -266,7 +266,7 @@ void recompute_parts(Module& module, const ModuleFrame& frame, const std::vector
       input = input || op.remade.has(part);
       inner = inner || drops_inner(op, part, options.recompute);
     }
-    if (input) module.stash -= op.stash;
+    if (input) module.stash -= stash_of(op, options.framework);
     if (inner) module.stash -= op.inner_stash;
   }
   if (parts.has(LayerPart::LatentProjections)) {

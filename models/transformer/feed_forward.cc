@@ -267,6 +267,10 @@ void append_experts(const BlockForm& t, const StreamSizes& z, std::vector<Operat
   if (passes(z)) stand(block, block.size() - 3, block.size(), KernelPlace::Experts);
   block.push_back(passage(t, z, false));
   set_steps(block.back(), kMovingBack);
+  // Scores have multiplied what the activation made, so that their gradients read nothing here.
+  // Source: combine_postprocess of token_dispatcher.py (megatron/core/transformer/moe,
+  // NVIDIA/Megatron-LM 0014f13), whose unpermute() has no scores.
+  block.back().stash_of_steps = Bytes(0) - block.back().stash;
   if (experts.shared > 0) append_shared(t, z, router, block);
   mark_part(block, router, LayerPart::Experts);
 }

@@ -353,8 +353,9 @@ std::vector<ContractKey> exchange_keys() {
        "Memory that its allocator holds beyond what it has handed out, over that. Peaks have it."},
       {"routing", one_of({"fused", "steps"}), "fused",
        "`steps`: scores, choices, counts and moves of tokens among experts take a kernel for each "
-       "small step: 49 more in a layer's forward, 27 more in its backward. What an activation that "
-       "is not gated makes in experts is kept, too."},
+       "small step: 49 more in a layer's forward, 27 more in its backward. Scores multiply what "
+       "the "
+       "activation makes: where it is not gated that is kept, too, and what experts made is not."},
       {"library_memory", either({size(), map(size())}), "0 B",
        "Memory that its libraries keep on each device beside all tensors, e.g. workspaces of "
        "matrix "
@@ -460,7 +461,8 @@ ContractObject offload() {
           .meaning = "Shares that wait in the memory of each device's host.",
           .keys = {{"activations", number(0, 1), "0",
                     "Share of the stash that leaves after its forward and comes back before its "
-                    "backward."},
+                    "backward; layer by layer where that comes next "
+                    "(`cpu_offloading_num_layers` of Megatron-Core: layers over all)."},
                    {"optimizer", number(0, 1), "0",
                     "Share of the optimiser's states that the host keeps and updates: at each "
                     "update gradients of as many weights go to the host, and weights come back."}}};

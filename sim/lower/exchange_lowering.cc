@@ -163,12 +163,17 @@ std::vector<ExchangeLowering::Part> ExchangeLowering::parts_of(const Op& op,
   std::vector<Part> parts;
   const Mesh& mesh = mesh_of_rank(inputs_, inputs_.schedule.rank_of_stage[op.stage]);
   const auto add = [&](Purpose purpose, const Exchange& exchange, int window) {
-    if (group_size(mesh, exchange.axis) == 1 || is_empty(exchange)) return;
+    const bool to_host = is_host(exchange.axis);
+    if ((group_size(mesh, exchange.axis) == 1 && !to_host) || is_empty(exchange)) return;
     Part& part = parts.emplace_back(part_of(op, purpose, exchange));
     part.window = window;
     if (!sends(purpose)) part.kind = piece.kind;
     const bool own = purpose == Purpose::Apart || purpose == Purpose::Beside || passes(purpose);
-    part.inside = own && brevity_.inside[static_cast<int>(exchange.axis)];
+    // Copies of updates and of other micro-batches take the same way.
+    part.inside = own && !to_host && brevity_.inside[static_cast<int>(exchange.axis)];
+    if (to_host && part.exchange.count > 1) {
+      part.skipped = exchange.axis == MeshAxis::ToHost ? 0 : part.exchange.count - 1;
+    }
   };
   for (const Exchange& gather : piece.gathers) add(Purpose::Gather, gather, 1);
   for (const Exchange& exchange : piece.cost.exchanges) {
@@ -185,6 +190,7 @@ void ExchangeLowering::before_piece(Part& part, Progress& progress) {
   const Op& op = *progress.op;
   const int piece = progress.piece, pieces = progress.pieces;
   const int count = part.exchange.count, turn = turns_before(count, piece, pieces);
+  if (turn == part.skipped) return;
   const bool begins = piece == 0 || turn != turns_before(count, piece - 1, pieces);
   if (!begins || part.purpose == Purpose::Apart || sends(part.purpose)) return;
   if (part.inside) return pass_inside(part, progress);
@@ -202,6 +208,7 @@ void ExchangeLowering::after_piece(Part& part, Progress& progress) {
   const Op& op = *progress.op;
   const int piece = progress.piece, pieces = progress.pieces;
   const int count = part.exchange.count, turn = turns_before(count, piece, pieces);
+  if (turn == part.skipped) return;
   const bool ends = turn != turns_before(count, piece + 1, pieces);
   if (!ends || part.purpose == Purpose::Gather) return;
   if (part.inside) {

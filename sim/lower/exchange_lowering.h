@@ -3,8 +3,9 @@
 //
 // An op that exchanges is cut into equal pieces, as many as its most frequent exchange has turns.
 // What runs beside the kernels begins before a piece and is waited for after it; what does not is
-// begun and waited for after it. Where nothing else uses the links of an axis and one member of
-// each of its groups is simulated, all that is known beforehand, and pieces are written as one.
+// begun and waited for after it. Stash of layers passes to the host beside the layers that come
+// next, and back beside those before. Where nothing else uses the links of an axis and one member
+// of each of its groups is simulated, all that is known beforehand, and pieces are written as one.
 // Tokens that pass to experts and back beside kernels make steps of pieces (sim/plan/passages.h);
 // those of two ops of a pair take turns.
 #pragma once
@@ -81,6 +82,7 @@ class ExchangeLowering {
     int collective = -1;
     OpKind kind = OpKind::F;  // of the piece; what is sent is waited for by another op
     int window = 1;
+    int skipped = -1;                            // turn that has nothing to carry
     bool inside = false;                         // known beforehand
     Seconds done = {};                           // inside: its turn
     std::optional<MemoryClass> gives_back = {};  // its bytes, when a turn is done

@@ -257,7 +257,7 @@ void keep_overlapped(const LowerInputs& inputs, Brevity& brevity) {
 /// weights that are gathered, room for gradients, or exchanges that are written out. What runs
 /// beside their kernels runs beside such a wait, too.
 bool waits_inside(const LowerInputs& inputs, const Brevity& brevity) {
-  if (inputs.data_parallel.zero_stage >= 3) return true;
+  if (inputs.data_parallel.zero_stage >= 3 || has_stash_on_hosts(inputs)) return true;
   for (std::size_t s = 0; s < inputs.stages.size(); ++s) {
     const StageCost& stage = inputs.stages[s];
     const std::size_t of_copies = s % inputs.schedule.rank_of_stage.size();  // whatever the slice

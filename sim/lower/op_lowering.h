@@ -70,7 +70,12 @@ class OpLowering {
   void wait_for_updates(const Op& op);
   void exchange_readout(const Op& op);
   bool reads_stash_first(const Op& op) const;
-  bool stays(const Op& forward) const;
+  const Op* backward_after(const Op& forward) const;
+  bool passes_in_layers(const Op& forward) const;
+  Bytes kept_stash(const StageCost& stage) const;
+  void allocate_stash(const Op& op);
+  void free_stash(const Op& op);
+  void add_layer_copies(const Op& op, ComputePiece& piece) const;
   void send_stash(const Op& op);
   void fetch_ahead(const Op& first, const Op& last);
   void fetch(const Op& op);
@@ -101,6 +106,7 @@ class OpLowering {
   std::vector<int> window_events_, update_events_;
   std::vector<Op> next_;      // see expect()
   bool stays_ = false;        // the stash that the next backward reads never left
+  bool in_layers_ = false;    // it leaves and comes back layer by layer
   bool handed_over_ = false;  // the stash of the backward of a pair has been freed
   bool fetched_ = false;      // the stash that it reads is on its way back
   bool recomputed_ = false;   // what the next backward computes again has been

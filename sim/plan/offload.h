@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Of the stash, a share leaves for the host when its forward is done and comes back before its
-// first backward. Of the optimiser's states, a share lives in the host's memory and is updated
-// there: gradients go to the host, new weights come back. The host is taken to update as fast as
-// its link brings gradients, as ZeRO-Offload's does (arXiv 2101.06840, recalled: about 0.1 s a
-// billion parameters, whose 16-bit gradients take as long at 20 GB/s).
+// first backward, or layer by layer. Of the optimiser's states, a share lives in the host's memory
+// and is updated there: gradients go to the host, new weights come back. The host is taken to
+// update as fast as its link brings gradients, as ZeRO-Offload's does (arXiv 2101.06840, recalled:
+// about 0.1 s a billion parameters, whose 16-bit gradients take as long at 20 GB/s).
 //
 // Example: {activations 0.5} of a stage that keeps 8 MiB of a micro-batch: 4 MiB stay on the
 // device, 4 MiB go to the host and come back.

@@ -247,16 +247,25 @@ TEST_CASE("routing in small steps takes 49 kernels more in a forward and 27 in a
   const auto steps = launches(R"(training.framework={"routing": "steps"})");
   CHECK(steps.first - fused.first == 2 * 49);
   CHECK(steps.second - fused.second == 2 * 27);
-  const auto stash = [](const std::string& framework, const std::string& gated) {
-    const ScenarioResult result =
-        run(small_run({"model.experts=4", "model.experts_per_token=2", framework, gated}));
+  const auto stash = [](const std::string& framework, const std::string& gated,
+                        const std::string& recompute = "training.recompute=none") {
+    const ScenarioResult result = run(
+        small_run({"model.experts=4", "model.experts_per_token=2", framework, gated, recompute}));
     return result.plan.question.training().graph.modules[1].stash.value();
   };
-  INFO("two experts for each of 256 tokens keep what their activation makes, 1024 wide, twice");
+  INFO(
+      "two experts for each of 256 tokens keep what their activation makes, 1024 wide, twice, and "
+      "not what they made of it, 256 wide");
+  const double made = 2 * 256 * 256 * 2;
   const std::string in_steps = R"(training.framework={"routing": "steps"})";
   const std::string plain = "model.gated_mlp=false", gated = "model.gated_mlp=true";
-  CHECK(stash(in_steps, plain) - stash("training.framework={}", plain) == 2 * 256 * 1024 * 2);
-  CHECK(stash(in_steps, gated) == stash("training.framework={}", gated));
+  CHECK(stash(in_steps, plain) - stash("training.framework={}", plain) ==
+        2 * 256 * 1024 * 2 - made);
+  CHECK(stash(in_steps, gated) == stash("training.framework={}", gated) - made);
+  const std::string again = R"(training.recompute={"modules": ["moe"]})";
+  for (const std::string& form : {plain, gated}) {
+    CHECK(stash(in_steps, form, again) == stash("training.framework={}", form, again));
+  }
 }
 
 TEST_CASE("tensor devices may hold the whole embedding, and gather all logits") {

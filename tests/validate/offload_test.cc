@@ -122,6 +122,35 @@ TEST_CASE("every stash crosses the host's link twice, but where its own backward
   }
 }
 
+TEST_CASE("layers of a stage whose backward comes next pass one by one") {
+  constexpr int kMicroBatches = 3;
+  for (const int layers : {2, 3, 5}) {
+    for (const double copy : {0.5, 3.2, 6.4}) {
+      for (const double share : {0.5, 1.0}) {
+        LayoutTrial trial = chain_with_host(1, kMicroBatches, copy, share);
+        replace(trial.model, "\"repeat\": 1", "\"repeat\": " + std::to_string(layers));
+        trial = scheduled(trial, "\"1f1b\"");
+        // The copy of a layer runs beside the forward of the next, or the backward of the next.
+        const double part = copy * share, beside = layers - 1.0;
+        const double forward = 2 + beside * std::max(2.0, part);
+        const double backward = beside * std::max(4.0, part) + 4;
+        for (const char* engine : {"native", "simgrid"}) {
+          trial.engine = engine;
+          INFO(layers << " layers, copies of " << part << " ms, " << engine << ": " << forward
+                      << " + " << backward << " ms a micro-batch");
+          check_step(trial, {.end = kMicroBatches * (forward + backward),
+                             .peak = layers - (layers - 2) * share,
+                             .host_peak = beside * share});
+          const Metrics metrics = run(trial).measurement.metrics;
+          const double bytes = kMicroBatches * beside * share * 8;
+          CHECK(megabytes_on(metrics, "gpu0 to host") == doctest::Approx(bytes));
+          CHECK(megabytes_on(metrics, "gpu0 from host") == doctest::Approx(bytes));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("1F1B keeps three stashes, and of the others what does not leave") {
   constexpr int kRanks = 6, kMicroBatches = 12;
   for (const double share : {0.0, 0.25, 0.5, 1.0}) {
