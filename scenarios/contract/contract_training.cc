@@ -34,73 +34,84 @@ ContractType schedule_kind() {
   return one_of(names);
 }
 
-ContractObject training() {
+/// Returns the keys that say what a step computes, and in which order.
+std::vector<ContractKey> training_work() {
   const ContractType samples = whole(1, kLargestBatch);
   return {
-      .name = "training",
-      .meaning = "What is trained, and how.",
-      .keys =
-          {{"strategy", strategy_type(), "required, here or in the sweep",
-            "Which loss trains which stage: the `kind` of a strategy, or an object."},
-           {"schedule", schedule_type(),
-            "`naive` (one micro-batch) or `1f1b` for global training, else `eager`",
-            "The order of work: the `kind` of a schedule, or an object."},
-           {"global_batch_size", samples, "required, unless the model is a profile",
-            "Samples of one step."},
-           {"micro_batch_size", either({samples, one_of({"balanced"})}), "the global batch",
-            "Samples of one micro-batch; divides the global batch. `balanced`: `terapipe` and "
-            "`seq1f1b` choose it together with their token slices, and may mix sizes."},
-           {"micro_batches", samples, "1",
-            "Micro-batches M of one step, instead of `micro_batch_size`."},
-           {"replica_micro_batches", either({one_of({"equal", "by_speed"}), list(samples, 1)}),
-            "equal",
-            "Micro-batches of each replica (`parallel.data`) in a step. `by_speed`: where machines "
-            "differ, the last replica is done as soon as can be. Or a list, a number for each "
-            "replica, with `global_batch_size` / `micro_batch_size` in all. For schedules that "
-            "update once, at the end of a step; gradients are then exchanged as ever."},
-           {"precision", one_of(precision_names()), "bf16",
-            "Number format of the main computation; the device must support it. `fp8`: products of "
-            "linear layers only, with attention and all tensors in 16 bits."},
-           {"optimizer", optimizer_type(), "sgd-momentum",
-            "Decides the optimiser's states and the time of an update: the `kind` of an optimiser, "
-            "or an object."},
-           {"weights", one_of({"training", "fp8", "mxfp8", "nvfp4"}), "training",
-            "Format in which the matrices of layers are stored, with its scales; products take the "
-            "time of `precision`, which is then `fp8`. Embeddings, readouts, norms and biases stay "
-            "in 16 bits."},
-           {"weight_copies", whole(1, 2), "2",
-            "Copies of weights in another format than the training's: one is read by rows, one by "
-            "columns. Blackwell reads `fp8` both ways (1)."},
-           {"lora", object("training.lora"), "all weights are trained",
-            "Low-rank adapters beside the products of every layer; all other weights are frozen: "
-            "no "
-            "gradient, no state, no exchange. Transformers under global training."},
-           {"frozen_modules", whole(0, 1e6), "0",
-            "Modules of the model, from its start (the embedding is one), whose weights are "
-            "frozen, "
-            "and which no gradient passes: they keep nothing. Global training."},
-           {"recompute", recompute_type(), "none",
-            "What a forward keeps for the backward. `none`: everything. `selective`: all but "
-            "attention's inner tensors. `full`: each module's input. `alternate`: that, and the "
-            "outputs of fused attention and of every second product (torchtitan's selective "
-            "checkpointing of operations). Or an object, for parts of a layer or some layers only. "
-            "Every gradient that passes a stage makes again what it reads."},
-           {"activation_inputs", one_of({"training", "fp8"}), "training",
-            "Format in which the inputs of the activations of MLPs and experts are kept for the "
-            "backward (`activation_func_fp8_input_store` of Megatron-Core). Transformers."},
-           {"offload", object("training.offload"), "nothing is offloaded",
-            "What waits in the memory of each device's host; needs a machine with a `host`."},
-           {"framework",
-            either({named([] { return catalogue_entries("scenarios/frameworks"); }),
-                    object("training.framework")}),
-            "nothing is added",
-            "What the training framework adds to kernels and rates: a name (`interlock list "
-            "frameworks`), the path of a file, or an object."},
-           {"steps", whole(1, 1'000'000), "8",
-            "Steps to measure, after those that fill the pipeline; with 1 there is no fill, and "
-            "the "
-            "run is measured whole."}},
-      .apart = {{"micro_batch_size", "micro_batches"}}};
+      {"strategy", strategy_type(), "required, here or in the sweep",
+       "Which loss trains which stage: the `kind` of a strategy, or an object."},
+      {"schedule", schedule_type(),
+       "`naive` (one micro-batch) or `1f1b` for global training, else `eager`",
+       "The order of work: the `kind` of a schedule, or an object."},
+      {"global_batch_size", samples, "required, unless the model is a profile",
+       "Samples of one step."},
+      {"micro_batch_size", either({samples, one_of({"balanced"})}), "the global batch",
+       "Samples of one micro-batch; divides the global batch. `balanced`: `terapipe` and "
+       "`seq1f1b` choose it together with their token slices, and may mix sizes."},
+      {"micro_batches", samples, "1",
+       "Micro-batches M of one step, instead of `micro_batch_size`."},
+      {"replica_micro_batches", either({one_of({"equal", "by_speed"}), list(samples, 1)}), "equal",
+       "Micro-batches of each replica (`parallel.data`) in a step. `by_speed`: where machines "
+       "differ, the last replica is done as soon as can be. Or a list, a number for each "
+       "replica, with `global_batch_size` / `micro_batch_size` in all. For schedules that "
+       "update once, at the end of a step; gradients are then exchanged as ever."}};
+}
+
+/// Returns the keys of weights: their formats and states, and which of them are trained.
+std::vector<ContractKey> training_weights() {
+  return {{"precision", one_of(precision_names()), "bf16",
+           "Number format of the main computation; the device must support it. `fp8`: products of "
+           "linear layers only, with attention and all tensors in 16 bits."},
+          {"optimizer", optimizer_type(), "sgd-momentum",
+           "Decides the optimiser's states and the time of an update: the `kind` of an optimiser, "
+           "or an object."},
+          {"weights", one_of({"training", "fp8", "mxfp8", "nvfp4"}), "training",
+           "Format in which the matrices of layers are stored, with its scales; products take the "
+           "time of `precision`, which is then `fp8`. Embeddings, readouts, norms and biases stay "
+           "in 16 bits."},
+          {"weight_copies", whole(1, 2), "2",
+           "Copies of weights in another format than the training's: one is read by rows, one by "
+           "columns. Blackwell reads `fp8` both ways (1)."},
+          {"lora", object("training.lora"), "all weights are trained",
+           "Low-rank adapters beside the products of every layer; all other weights are frozen: "
+           "no "
+           "gradient, no state, no exchange. Transformers under global training."},
+          {"frozen_modules", whole(0, 1e6), "0",
+           "Modules of the model, from its start (the embedding is one), whose weights are "
+           "frozen, "
+           "and which no gradient passes: they keep nothing. Global training."}};
+}
+
+/// Returns the keys of what a forward keeps and where, of the framework, and of what is measured.
+std::vector<ContractKey> training_rest() {
+  return {{"recompute", recompute_type(), "none",
+           "What a forward keeps for the backward. `none`: everything. `selective`: all but "
+           "attention's inner tensors. `full`: each module's input. `alternate`: that, and the "
+           "outputs of fused attention and of every second product (torchtitan's selective "
+           "checkpointing of operations). Or an object, for parts of a layer or some layers only. "
+           "Every gradient that passes a stage makes again what it reads."},
+          {"activation_inputs", one_of({"training", "fp8"}), "training",
+           "Format in which the inputs of the activations of MLPs and experts are kept for the "
+           "backward (`activation_func_fp8_input_store` of Megatron-Core). Transformers."},
+          {"offload", object("training.offload"), "nothing is offloaded",
+           "What waits in the memory of each device's host; needs a machine with a `host`."},
+          {"framework",
+           either({named([] { return catalogue_entries("scenarios/frameworks"); }),
+                   object("training.framework")}),
+           "nothing is added",
+           "What the training framework adds to kernels and rates: a name (`interlock list "
+           "frameworks`), the path of a file, or an object."},
+          {"steps", whole(1, 1'000'000), "8",
+           "Steps to measure, after those that fill the pipeline; with 1 there is no fill, and "
+           "the "
+           "run is measured whole."}};
+}
+
+ContractObject training() {
+  return {.name = "training",
+          .meaning = "What is trained, and how.",
+          .keys = joined({training_work(), training_weights(), training_rest()}),
+          .apart = {{"micro_batch_size", "micro_batches"}}};
 }
 
 const std::vector<std::string>& trained_by_heads() {

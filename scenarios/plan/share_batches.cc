@@ -51,6 +51,7 @@ std::vector<ReplicaTime> replica_times(const Plan& plan) {
     most = std::max(most, of_machine[machine][rank]);
   }
   std::vector<ReplicaTime> times;
+  times.reserve(slowest.size());
   for (const std::vector<Seconds>& busy : slowest) {
     times.push_back({std::accumulate(busy.begin(), busy.end(), Seconds(0)),
                      *std::max_element(busy.begin(), busy.end())});

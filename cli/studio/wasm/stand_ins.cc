@@ -31,6 +31,19 @@ bool run_jobs(const Jobs& jobs, const Workers& workers) {
   return false;
 }
 
+/// One worker, hired for the first order, answers here.
+WorkerPool::WorkerPool(std::function<OrderAnswerer()> hire, const Workers& workers) {
+  answer_ = [hire = std::move(hire), workers,
+             answerer = OrderAnswerer()](const Orders& orders) mutable {
+    if (!answerer) answerer = hire();
+    std::size_t next = 0;
+    run_jobs({.next = [&]() { return next < orders.count ? std::optional(next++) : std::nullopt; },
+              .work = [&](std::size_t job) { return answerer(orders.order(job)); },
+              .done = orders.done},
+             workers);
+  };
+}
+
 int usable_processors() { return 1; }
 
 std::unique_ptr<RankPool> RankPool::open() { return nullptr; }
