@@ -126,15 +126,14 @@ void write_scenario(const ImportOptions& options, const std::string& scenario,
                                     {"unknown", json_texts(arguments.unknown())},
                                     {"fault", fault.empty() ? JsonValue() : json_text(fault)}})),
              options.quiet);
+  if (!fault.empty() && options.json != "-") {
+    tell("wrote " + options.out + ", which cannot be simulated as it stands:\n" + fault);
+  }
   if (options.quiet || options.json == "-") return;
   print(in_one_line("not used, and without effect:", arguments.unused()));
   for (const std::string& remark : remarks) print("not predicted: " + remark + "\n");
   print(in_one_line("unknown, and left out:", arguments.unknown()));
-  if (fault.empty()) {
-    tell("wrote " + options.out + "; interlock simulate " + options.out);
-  } else {
-    tell("wrote " + options.out + ", which cannot be simulated as it stands:\n" + fault);
-  }
+  if (fault.empty()) tell("wrote " + options.out + "; interlock simulate " + options.out);
 }
 
 Surroundings surroundings(const ImportOptions& options) {

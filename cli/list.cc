@@ -162,7 +162,9 @@ std::vector<Row> framework_rows() {
     Diagnostics diagnostics;
     const Framework framework = read_framework({&value, ""}, diagnostics);
     diagnostics.throw_if_any();
-    const std::string gradients = framework.fp32_gradients ? "fp32" : "16-bit";
+    const std::string gradients = framework.keeps_made_gradients ? "fp32 and 16-bit"
+                                  : framework.fp32_gradients     ? "fp32"
+                                                                 : "16-bit";
     rows.push_back(
         {name,
          format(framework.kernel_issue) + " a kernel, " + format(framework.exchange_issue) +

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <system_error>
 #include <utility>
 
 #include "base/text.h"
@@ -18,7 +19,11 @@ Progress::Progress(std::string noun, std::size_t total, std::size_t done, bool w
       total_(total),
       done_(done),
       at_start_(done) {
-  if (shown_) each_second_ = std::thread([this] { draw_each_second(); });
+  if (!shown_) return;
+  try {
+    each_second_ = std::thread([this] { draw_each_second(); });
+  } catch (const std::system_error&) {  // there are too few: what gets done draws the line alone
+  }
 }
 
 Progress::~Progress() {
@@ -28,7 +33,7 @@ Progress::~Progress() {
     is_over_ = true;
   }
   over_.notify_one();
-  each_second_.join();
+  if (each_second_.joinable()) each_second_.join();
   std::fputs("\r\033[K", stderr);
 }
 
@@ -74,7 +79,9 @@ void Progress::draw_now_and_then(const std::string& note) {
 void Progress::draw() {
   drawn_ = std::chrono::steady_clock::now();
   const double made = static_cast<double>(done_ - at_start_) + part_;
-  std::string line = std::to_string(done_) + " of " + std::to_string(total_) + " " + noun_ + ", ";
+  const bool known = total_ > 0;
+  std::string line = known ? std::to_string(done_) + " of " + std::to_string(total_) + " " : "";
+  line += noun_ + ", ";
   if (made > 0) {
     const double rate = made / seconds();
     const double left = (static_cast<double>(total_ - done_) - part_) / rate;

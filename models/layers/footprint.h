@@ -79,10 +79,10 @@ double element_bytes(Precision precision);
 struct Footprint {
   Bytes weights;
   Bytes gradients;
-  Bytes optimizer;  // masters and moments
-  Bytes made;       // gradients of a backward, where they stay beside those that add them up
-  Bytes buffers;    // of updates, where the allocator keeps them
-  Bytes total() const { return weights + gradients + optimizer + made + buffers; }
+  Bytes optimizer;       // masters and moments
+  Bytes made_gradients;  // gradients of a backward, where they stay beside those that add them up
+  Bytes update_buffers;  // of updates, where the allocator keeps them
+  Bytes total() const { return weights + gradients + optimizer + made_gradients + update_buffers; }
 };
 /// `fp32_gradients`: gradients are kept in fp32 whatever the precision is (Megatron-LM's main
 /// gradients: 18 bytes a parameter with Adam).

@@ -118,8 +118,9 @@ Headline memory_headline(const ScenarioResult& result) {
 std::vector<Headline> used_headline(const ScenarioResult& result) {
   const DeviceMetrics& device = fullest_device(result.measurement.metrics);
   if (!device.used_memory) return {};
+  const std::string words = reserve_words(result.plan.question, {});
   Headline headline{"Memory in use", format(*device.used_memory),
-                    "with " + reserve_words(result.plan.question, {})};
+                    words.empty() ? "" : "with " + words};
   const std::optional<Bytes>& capacity = device.memory_capacity;
   if (capacity && *device.used_memory > *capacity && device.peak_memory <= *capacity) {
     headline.note += "; may not fit, over by " + format(*device.used_memory - *capacity);

@@ -216,7 +216,7 @@ constexpr std::array kMattering = std::to_array<Mattering>({
     {"accumulate-allreduce-grads-in-fp32", "the framework's entry says how gradients are kept"},
     {"attention-softmax-in-fp32", kPriced},
     {"barrier-with-L1-time", "barriers for timing are left out"},
-    {"cpu-offloading", "shares of activations that leave to the host are left out"},
+    {"cpu-offloading", "what leaves to the host is left out; offload.activations takes the layers that do over all"},
     {"cross-entropy-fusion-impl", kPriced},
     {"cross-entropy-loss-fusion", kPriced},
     {"cuda-graph", kGraph},

@@ -167,13 +167,15 @@ void read_metrics(const JsonNode& node, ReadResult& result, Diagnostics& diagnos
 /// Adds the metrics that follow from arrays of the result.
 void add_totals(const JsonNode& node, ReadResult& result) {
   double memory = 0, stash = 0;
-  std::optional<double> used;
+  double used = 0;
+  bool knows_used = !result.simulated.empty();
   for (const ReadDevice& device : result.simulated) {
     memory = std::max(memory, device.peak_memory);
     stash = std::max(stash, device.peak_stash);
-    used = std::max(used, device.used_memory);  // known of all, or of none
+    used = std::max(used, device.used_memory.value_or(0));
+    knows_used = knows_used && device.used_memory;
   }
-  if (used) result.values["used_memory_bytes"] = *used;
+  if (knows_used) result.values["used_memory_bytes"] = used;
   result.values["peak_memory_bytes"] = memory;
   result.values["peak_stash_bytes"] = stash;
   const double step = result.value("step_time_s").value_or(0);

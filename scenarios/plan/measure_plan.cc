@@ -111,7 +111,7 @@ void add_used_memory(const Plan& plan, Metrics& metrics) {
   for (DeviceMetrics& device : metrics.devices) {
     const int number = numbers.at(static_cast<std::size_t>(device.rank));
     const Device& kind = machine_of(plan.question.cluster, number).device;
-    if (kind.architecture.empty()) continue;
+    if (!is_gpu(kind)) continue;
     device.used_memory = used_memory(priced_reserve(plan.question, kind), device.peak_memory);
   }
 }

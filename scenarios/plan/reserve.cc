@@ -39,9 +39,13 @@ std::vector<Peers> communicators_of(const Question& question) {
 
 }  // namespace
 
+bool is_gpu(const Device& device) {
+  return device.architecture.starts_with("NVIDIA") || device.architecture.starts_with("AMD");
+}
+
 MemoryReserve priced_reserve(const Question& question, const Device& device) {
   MemoryReserve reserve{.held = question.training().framework.reserve > 0 ? 0 : kHeld};
-  if (device.architecture.empty()) return reserve;
+  if (!is_gpu(device)) return reserve;
   reserve.process = question.training().framework.context_memory.value_or(kContext);
   int of_node = 1;
   for (const Machine& machine : question.cluster.machines) {

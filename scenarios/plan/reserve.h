@@ -24,8 +24,8 @@ struct MemoryReserve {
 
 /// Prices what a process of `question` holds on `device`:
 ///   - a CUDA context: the framework's, or 0.4 GB, as kernels are loaded when they are first used
-///     (github.com/pytorch/pytorch/issues/109888; a device whose architecture is not told has
-///     none);
+///     (github.com/pytorch/pytorch/issues/109888; a device that is no GPU of NVIDIA or AMD
+///     has none);
 ///   - a communicator's buffers: 544 MiB for two devices, 688 MiB for more
 ///     (github.com/NVIDIA/nccl/issues/964, four A100 behind NVLink), of each dimension of the mesh;
 ///   - for all-to-alls, 3.28 GB for seven peers inside a node (github.com/NVIDIA/nccl/issues/1685,
@@ -33,6 +33,8 @@ struct MemoryReserve {
 ///   - what the allocator keeps and cannot hand out: a tenth, as torchtitan's 8B on 64 H200 (0.09),
 ///     where peaks do not have the framework's own already. Workspaces of libraries are in it.
 MemoryReserve priced_reserve(const Question& question, const Device& device);
+/// Returns whether processes of `device` hold contexts and communicators of these kinds.
+bool is_gpu(const Device& device);
 
 /// Returns the memory that a process uses whose tensors take `peak`.
 inline Bytes used_memory(const MemoryReserve& reserve, Bytes peak) {

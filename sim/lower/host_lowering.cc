@@ -24,7 +24,7 @@ Exchange layer_copies(const StageCost& stage, MeshAxis way) {
           .overlapped = true};
 }
 
-Bytes layers_on_host(const StageCost& stage) {
+Bytes stash_on_host(const StageCost& stage) {
   return stage.host_stash * (static_cast<double>(stage.modules - 1) / stage.modules);
 }
 
@@ -60,7 +60,7 @@ bool OpLowering::passes_in_layers(const Op& forward) const {
     return false;
   }
   const Op* backward = backward_after(forward);
-  if (backward == nullptr || backward->kind != OpKind::B) return false;
+  if (backward == nullptr || backward->kind != OpKind::B || backward->overlaps_next) return false;
   return std::none_of(next_.data(), backward,
                       [](const Op& op) { return op.overlaps_next || op.kind == OpKind::R; });
 }
@@ -69,20 +69,20 @@ bool OpLowering::passes_in_layers(const Op& forward) const {
 /// are: of the layer at work, and the one on its way.
 Bytes OpLowering::kept_stash(const StageCost& stage) const {
   if (!in_layers_) return stage.stash;
-  return stage.stash - layers_on_host(stage) + stage.host_stash / stage.modules;
+  return stage.stash - stash_on_host(stage) + stage.host_stash / stage.modules;
 }
 
 void OpLowering::allocate_stash(const Op& op) {
   const StageCost& stage = costs_.of_stage(op);
   writer_.allocate(op, MemoryClass::Stash, kept_stash(stage));
-  if (in_layers_) writer_.allocate(op, MemoryClass::HostStash, layers_on_host(stage));
+  if (in_layers_) writer_.allocate(op, MemoryClass::HostStash, stash_on_host(stage));
 }
 
 void OpLowering::free_stash(const Op& op) {
   const StageCost& stage = costs_.of_stage(op);
   writer_.free(op, MemoryClass::Stash, kept_stash(stage));
   if (std::exchange(in_layers_, false)) {
-    writer_.free(op, MemoryClass::HostStash, layers_on_host(stage));
+    writer_.free(op, MemoryClass::HostStash, stash_on_host(stage));
   }
 }
 

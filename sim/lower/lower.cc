@@ -94,8 +94,9 @@ std::array<Bytes, kMemoryClasses> resident_bytes(const LowerInputs& inputs,
   for (const int stage : stages) {
     const Footprint& state = inputs.stages[stage].state;
     at(MemoryClass::Weights) += state.weights;
-    at(MemoryClass::Gradients) += state.gradients * (1 + further_sums(inputs.policy)) + state.made;
-    at(MemoryClass::Optimizer) += state.optimizer + state.buffers;
+    at(MemoryClass::Gradients) +=
+        state.gradients * (1 + further_sums(inputs.policy)) + state.made_gradients;
+    at(MemoryClass::Optimizer) += state.optimizer + state.update_buffers;
     at(MemoryClass::Communication) += inputs.stages[stage].outer_buffer;
     const auto& versions = inputs.schedule.weight_versions;
     if (!versions.empty()) at(MemoryClass::WeightVersions) += state.weights * versions[stage];

@@ -105,7 +105,7 @@ class OpLowering {
   std::vector<bool> completes_;  // (stages) some backward of it completes its gradients
   std::vector<int> window_events_, update_events_;
   std::vector<Op> next_;      // see expect()
-  bool stays_ = false;        // the stash that the next backward reads never left
+  bool stays_ = false;        // the stash that the next backward reads is not copied as a whole
   bool in_layers_ = false;    // it leaves and comes back layer by layer
   bool handed_over_ = false;  // the stash of the backward of a pair has been freed
   bool fetched_ = false;      // the stash that it reads is on its way back

@@ -150,7 +150,7 @@ const std::vector<MetricRow>& step_metrics() {
        used_memory,
        "most bytes in use on one of the `devices`, as `nvidia-smi` tells: its peak, what the "
        "allocator keeps beyond it, the process's context and its communicators' buffers; null if "
-       "the device's architecture is not told"},
+       "the device is no GPU of NVIDIA or AMD, and of recorded workloads"},
       {"peak_stash_bytes", nullptr, "stash", "stash", Size, kLess, kFirst, Growth::Formula, 0,
        largest<&DeviceMetrics::peak_stash>,
        "most bytes of stash that any of the `devices` ever keeps"},

@@ -39,10 +39,11 @@ void divide_states(const DataParallel& policy, const Mesh& mesh, int backwards, 
   const Footprint& experts = stage.expert_state;
   Footprint& state = stage.state;
   state.optimizer = own_part(mesh, state.optimizer, experts.optimizer);
-  state.buffers = own_part(mesh, state.buffers, experts.buffers);
+  state.update_buffers = own_part(mesh, state.update_buffers, experts.update_buffers);
   stage.adds_up_whole_gradients = policy.zero_stage < 2 || (once && backwards > 1);
   if (!stage.adds_up_whole_gradients) {
     state.gradients = own_part(mesh, state.gradients, experts.gradients);
+    state.made_gradients = own_part(mesh, state.made_gradients, experts.made_gradients);
     if (stage.whole_gradients > Bytes(0)) {
       stage.sweeps *= state.gradients / stage.whole_gradients;
     }

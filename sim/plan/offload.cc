@@ -20,7 +20,7 @@ void apply_offload(const Offload& offload, const DataParallel& policy, const Mes
   stage.host_optimizer = stage.state.optimizer * offload.optimizer;
   const double here = 1 - offload.optimizer;
   stage.state.optimizer = stage.state.optimizer * here;
-  stage.state.buffers = stage.state.buffers * here;
+  stage.state.update_buffers = stage.state.update_buffers * here;
   stage.update.time = stage.update.time * here;
   stage.head_update.time = stage.head_update.time * here;
 }

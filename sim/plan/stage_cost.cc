@@ -91,8 +91,8 @@ Footprint& operator+=(Footprint& a, const Footprint& b) {
   a.weights += b.weights;
   a.gradients += b.gradients;
   a.optimizer += b.optimizer;
-  a.made += b.made;
-  a.buffers += b.buffers;
+  a.made_gradients += b.made_gradients;
+  a.update_buffers += b.update_buffers;
   return a;
 }
 
@@ -100,8 +100,9 @@ Footprint footprint_of(const WeightCount& weights, const PriceInputs& inputs) {
   const Framework& framework = inputs.framework;
   Footprint held = footprint(weights, inputs.optimizer, inputs.precision, framework.fp32_gradients);
   const auto count = static_cast<double>(weights.all);
-  held.buffers = Bytes(count * framework.update_buffers);
-  if (framework.keeps_made_gradients) held.made = Bytes(count * element_bytes(inputs.precision));
+  held.update_buffers = Bytes(count * framework.update_buffers);
+  const double element = element_bytes(inputs.precision);
+  if (framework.keeps_made_gradients && element < 4) held.made_gradients = Bytes(count * element);
   return held;
 }
 

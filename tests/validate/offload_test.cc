@@ -229,6 +229,20 @@ TEST_CASE("under every schedule both engines agree, and what leaves comes back")
   CHECK(left > 20);
 }
 
+TEST_CASE("a backward that opens a pair with the next forward finds the stash of its own") {
+  LayoutTrial trial = scheduled(
+      chain_with_host(1, 4, 0.5, 0.5),
+      R"({"order": ["0F0,(0B0;0F1)OVERLAP_F_B,(0B1;0F2)OVERLAP_F_B,(0B2;0F3)OVERLAP_F_B,0B3"]})");
+  replace(trial.model, "\"repeat\": 1", "\"repeat\": 3");
+  const Metrics metrics = run(trial).measurement.metrics;
+  INFO("two of a stash of three layers at most: of the backward and of the forward of a pair");
+  const DeviceMetrics& device = metrics.devices[0];
+  CHECK(device.peak_stash.value() / kStash <= 2 * 3);
+  CHECK(device.host.stash.value() / kStash <= 2 * 3 * 0.5);
+  CHECK(megabytes_on(metrics, "gpu0 to host") ==
+        doctest::Approx(megabytes_on(metrics, "gpu0 from host")));
+}
+
 TEST_CASE("local and interlocking stages keep stash with their hosts, too") {
   for (const char* strategy :
        {"\"local\"", "\"pairwise\"", R"({"kind": "interlocking", "n_wise": 3})"}) {
