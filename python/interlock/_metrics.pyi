@@ -101,7 +101,7 @@ class Metrics:
         """most bytes that the fullest of the `devices` ever holds (unit: bytes)"""
     @property
     def used_memory_bytes(self) -> Optional[float]:
-        """most bytes in use on one of the `devices`, as `nvidia-smi` tells: its peak, what the allocator keeps beyond it, the process's context and its communicators' buffers; null if the device's architecture is not told (unit: bytes)"""
+        """most bytes in use on one of the `devices`, as `nvidia-smi` tells: its peak, what the allocator keeps beyond it, the process's context and its communicators' buffers; null if the device is no GPU of NVIDIA or AMD, and of recorded workloads (unit: bytes)"""
     @property
     def peak_stash_bytes(self) -> Optional[float]:
         """most bytes of stash that any of the `devices` ever keeps (unit: bytes)"""
