@@ -49,6 +49,12 @@ TEST_CASE("memory in use is unknown on a device whose architecture is not told")
   CHECK_FALSE(device_of(result).used_memory.has_value());
 }
 
+TEST_CASE("a device that is no GPU has neither contexts nor communicators of GPUs") {
+  const ScenarioResult result = run(
+      small_run({"cluster=tpu-v6e-pod", "parallel.data=256", "training.global_batch_size=256"}));
+  CHECK_FALSE(device_of(result).used_memory.has_value());
+}
+
 TEST_CASE("what updates make anew is kept by the devices that update, for their share") {
   const std::string buffers = framework(R"("update_buffers": 6)");
   const auto more = [&](const Overrides& layout) {
