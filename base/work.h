@@ -43,7 +43,8 @@ inline constexpr int kKernelPlaces = 4;
 
 /// Sizes of a matrix product, (m, k) times (k, n), of each of `batch` equal ones. k = 0: it is no
 /// product, or its shape is unknown. Of a kernel of several products (the gradients of both
-/// operands, a fused attention), those of the product that its forward begins with.
+/// operands, a fused attention), those of the product that its forward begins with: of attention,
+/// one head of a sample, with as many columns as are computed of a row on average.
 struct ProductShape {
   double m = 0, n = 0, k = 0, batch = 1;
   bool operator==(const ProductShape&) const = default;

@@ -73,6 +73,9 @@ void borrow_efficiency(Device& device, const std::vector<Lender>& lenders) {
   if (nearest == nullptr) return;
   device.efficiency = nearest->device.efficiency;
   if (device.tiles.ramp == 0) device.tiles.ramp = nearest->device.tiles.ramp;
+  AttentionKernel& attention = device.attention;
+  if (attention.ramp == 0) attention.ramp = nearest->device.attention.ramp;
+  if (attention.narrowest == 0) attention.narrowest = nearest->device.attention.narrowest;
   device.borrowed = BorrowedEfficiency{nearest->name, why(device, nearest->device)};
 }
 

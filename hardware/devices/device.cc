@@ -73,6 +73,8 @@ Seconds compute_time(const Work& work, const Device& device, Precision precision
   if (precision == Precision::Fp8) share = efficiency.compute_fp8.value_or(share);
   if (precision == Precision::Fp32) share = efficiency.compute_fp32.value_or(share);
   if (op_class == OpClass::Gemm) share *= tiled_share(work, tiles_at(device, precision));
+  if (op_class == OpClass::Attention)
+    share *= attention_share(work.shape, device.attention, device.tiles.multiprocessors);
   return work.flops / (*device.peak[index_of(precision)] * share);
 }
 

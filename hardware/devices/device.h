@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/work.h"
+#include "hardware/devices/attention_share.h"
 #include "hardware/devices/calibrated_model.h"
 #include "hardware/devices/kernel_time.h"
 #include "hardware/devices/product_tiles.h"
@@ -49,6 +50,7 @@ struct Device {
   std::optional<BorrowedEfficiency> borrowed = {};  // none: the efficiencies are the device's own
   Seconds launch_overhead;                          // per kernel launch
   ProductTiles tiles;                               // of products of the class Gemm
+  AttentionKernel attention;                        // of fused attention
   /// Shares of the multiprocessors, from 0 to 0.9, that a collective and a message take away from
   /// the kernels beside them.
   double collective_sms = 0, message_sms = 0;
@@ -77,7 +79,8 @@ std::vector<std::string> supported_precisions(const Device& device);
 ///   bandwidth)).
 /// The tiled share is that of matrix products, see product_tiles.h: those of OpClass::Gemm, and of
 /// attention that no kernel fuses, which has the efficiency of Gemm, too; 1 for others. Heads of 16
-/// bits whose rows begin at no whole 16 bytes take a share of the fp32 peak instead.
+/// bits whose rows begin at no whole 16 bytes take a share of the fp32 peak instead. In its place
+/// fused attention has the share of attention_share.h.
 /// OpClass::Measured returns its own duration, and what was calibrated is as it was measured.
 /// REQUIRES: device.peak[precision] is known, unless the work is measured or has no flops; the
 /// memory bandwidth likewise, unless it has no bytes.

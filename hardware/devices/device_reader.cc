@@ -37,6 +37,11 @@ std::vector<ContractKey> device_keys() {
       {"tile_ramp", number(0, 10'000), "0",
        "Steps of the inner dimension that the start and the end of a tile of a matrix product take "
        "in 16 bits; the same time in other precisions."},
+      {"attention_ramp", number(0, 100'000), "0",
+       "Columns of the scores that the start and the end of a row of fused attention take."},
+      {"narrowest_head", number(0, 10'000), "0",
+       "Elements: in fused attention a narrower head takes as long as one of these, as it has as "
+       "many exponentials."},
       {"collective_sms", number(0, 0.9), "0",
        "Share of the multiprocessors that each collective under way takes from the kernels beside "
        "it: 0.15 where a library uses 20 of 132."},
@@ -171,6 +176,8 @@ Device read_stated(const CatalogueEntry& entry, Diagnostics& diagnostics) {
   device.launch_overhead = read_delay(reader, "launch_overhead");
   device.tiles.multiprocessors = reader.count("multiprocessors");
   device.tiles.ramp = reader.number("tile_ramp");
+  device.attention = {.ramp = reader.number("attention_ramp"),
+                      .narrowest = reader.number("narrowest_head")};
   read_peaks(reader, device);
   read_efficiencies(reader, device);
   device.collective_sms = reader.number("collective_sms");

@@ -93,7 +93,8 @@ Operator fused_attention(const BlockForm& t, const BlockSizes& z) {
   op.input_gradient.flops = Flops(2 * (3 * z.queries + 2 * z.attentions) * z.computed);
   op.input_gradient.launches = 1;
   op.forward.variant = op.input_gradient.variant = OpVariant::Fused;
-  set_shape(op, head_product(t, z, z.attended, z.queries / z.statistics));
+  const int calls = turns_heads(z.sharding) ? 1 : z.sharding.context;  // a ring's, a block each
+  set_shape(op, head_product(t, z, z.computed / calls, z.queries / z.statistics));
   op.stash = Bytes((z.queries + z.keys + z.values) * z.element);
   op.inner_stash = Bytes(z.statistics * std::max(4.0, z.element));
   op.outputs = {Bytes(z.attentions * z.element)};

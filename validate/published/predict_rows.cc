@@ -244,6 +244,7 @@ std::string borrow_from_others(Device& device) {
     if (!related) others.push_back(lender);
   }
   device.tiles.ramp = 0;  // borrowed, too
+  device.attention = {};  // likewise
   borrow_efficiency(device, others);
   return device.borrowed ? device.borrowed->from : "";
 }
