@@ -8,6 +8,10 @@
 // of each of its groups is simulated, all that is known beforehand, and pieces are written as one.
 // Tokens that pass to experts and back beside kernels make steps of pieces (sim/plan/passages.h);
 // those of two ops of a pair take turns.
+//
+// Example: a backward of 12 ms gathers weights in three turns, one of them ahead, and sends
+// gradients in two. It becomes: begin gathers 0 and 1, wait for 0, 4 ms; begin gather 2, wait for
+// 1, 4 ms, begin send 0; wait for gather 2, 4 ms, begin send 1.
 #pragma once
 
 #include <array>
