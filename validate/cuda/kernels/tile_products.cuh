@@ -13,7 +13,8 @@
 
 namespace interlock::cuda {
 
-/// A matrix of `kRows` rows in shared memory.
+/// A matrix of `kRows` rows in shared memory. Example: Tile<Bf16, 64, 32> has kPad 8, kLead 40 and
+/// kNumbers 2,560, for which SharedRoom takes 5,120 bytes.
 template <class X, int kRows, int kColumns>
 struct Tile {
   using Number = X;
