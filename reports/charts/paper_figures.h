@@ -24,7 +24,7 @@ const std::vector<std::string>& figure_names();
 std::string figure_svg(const std::string& figure, const ResultFiles& files,
                        const PictureStyle& style = {});
 
-/// Throws: Error if `files` hold curves alone, which no `figure` but tradeoff draws.
+/// Refuses files of curves alone, which no `figure` but tradeoff draws. Throws: Error.
 void check_results(const std::string& figure, const ResultFiles& files);
 
 /// Returns the chart of one figure. REQUIRES: results is not empty.

@@ -23,10 +23,10 @@ struct PhaseName {
   std::string part;  // of the model: "stage 0"; empty: all of its file
 };
 
-/// Nothing if `name` is of another kind.
+/// Returns nothing if `name` is of another kind.
 std::optional<PhaseName> read_phase_name(std::string_view name);
 
-/// "forward", "backward_input", ...
+/// Returns "forward", "backward_input", ...
 const char* name_of(Phase phase);
 
 }  // namespace interlock
