@@ -28,7 +28,7 @@ enum class BubbleCause : std::uint8_t {
   Exchange,    // an exchange inside an op is on its way: exposed communication, too
 };
 inline constexpr int kBubbleCauses = 9;
-/// "fill", "drain", ...: the keys of the result.
+/// Returns "fill", "drain", ...: the keys of the result.
 const char* name_of(BubbleCause cause);
 
 /// Seconds by cause. With the work of the device they fill the window.

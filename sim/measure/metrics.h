@@ -33,7 +33,7 @@ enum class TimeUse {
   Bubble,   // idle for any other reason
 };
 inline constexpr int kTimeUses = 10;
-/// "forward", "backward_input", ...: the keys of the result.
+/// Returns "forward", "backward_input", ...: the keys of the result.
 const char* name_of(TimeUse use);
 
 struct DeviceMetrics {

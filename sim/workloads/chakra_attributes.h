@@ -1,4 +1,4 @@
-// ChakraAttributes: what a message of a Chakra trace says beside its fields.
+// ChakraAttributes: the attributes of a message of a Chakra trace, beside its fields.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -15,7 +15,7 @@
 
 namespace interlock {
 
-/// Functions that say how good a schedule is.
+/// Functions that judge a schedule.
 struct ScheduleJudge {
   std::function<double(const SchedulePolicy&)> step_time;           // infinite if it cannot run
   std::function<std::vector<double>(const SchedulePolicy&)> peaks;  // (ranks) bytes
