@@ -31,7 +31,8 @@ void check_results(const std::string& figure, const ResultFiles& files);
 BarChart utilisation_figure(const std::vector<ReadResult>& results);
 BarChart memory_figure(const std::vector<ReadResult>& results);
 BarChart breakdown_figure(const std::vector<ReadResult>& results);
-/// `measures`: names with commas between them; empty: busy, useful and speed-up.
+/// Returns the chart of a sweep. `measures`: names with commas between them; empty: busy, useful
+/// and speed-up.
 LineChart sweep_figure(const std::vector<ReadResult>& results, const std::string& measures = "");
 LineChart pareto_figure(const std::vector<ReadResult>& results);
 

@@ -33,7 +33,8 @@ struct TableModule {
   Bytes output, stash, parameters;
 };
 
-/// `cells`: nodes between two places where one tensor alone is handed on are one module.
+/// Reads the modules of a graph. `cells`: nodes between two places where one tensor alone is handed
+/// on are one module.
 /// Throws: Error that names the line which is no node or edge, or says that edges go round.
 std::vector<TableModule> read_pipedream_graph(const std::string& text, const std::string& file,
                                               bool cells);

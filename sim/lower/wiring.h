@@ -44,8 +44,8 @@ class Wiring {
     return static_cast<int>(
         program_.communicators[program_.collectives[collective].communicator].ranks.size());
   }
-  /// To be called when everything is made. Gives collectives their wires, replaces links by those
-  /// that stand for them, and marks what shares them. Returns why the folding is not exact, or "".
+  /// Gives collectives their wires, replaces links by those that stand for them, and marks what
+  /// shares them. Returns why the folding is not exact, or "".
   std::string finish();
 
  private:

@@ -87,8 +87,9 @@ struct Bench {
 /// This machine's processors, one thread at a time, with kernels on Eigen; fp32 only.
 Bench cpu_bench();
 
-/// GPU number `device`, or one of `partitions` equal ones of it, whose neighbours are the others;
-/// nothing if there is none to measure, and `why`. Throws: Error if it cannot be divided so.
+/// Returns GPU number `device`, or one of `partitions` equal ones of it, whose neighbours are the
+/// others; nothing if there is none to measure, and `why`. Throws: Error if it cannot be divided
+/// so.
 std::optional<Bench> cuda_bench(int device, int partitions, std::string& why);
 
 }  // namespace interlock

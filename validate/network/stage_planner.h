@@ -50,7 +50,7 @@ class StagePlanner {
   };
 
   void number_parameters(const std::vector<Layer>& layers);
-  /// `inner`: what selective recomputation does not keep, either.
+  /// Keeps a tensor. `inner`: selective recomputation does not keep it, either.
   Tensor keep(std::int64_t rows, int columns, int bytes, bool inner = false);
   bool is_top(const std::vector<Layer>& layers) const { return &layers == &inputs_.layers; }
   Tensor made(const Layer& layer, const Tensor& x) const;
