@@ -12,7 +12,7 @@
 
 namespace interlock {
 
-/// A quantity as people write it: "80 GiB" gives 80 * 2^30 bytes, a Size.
+/// A quantity as people write it. Example: "80 GiB" is {value 80 * 2^30, dimension Size}.
 /// GB = 10^9, GiB = 2^30, `Gb/s` counts bits, prefixes are case-sensitive.
 struct WrittenQuantity {
   enum class Dimension { Time, Size, Bandwidth, FlopRate, Power, Energy };

@@ -1,6 +1,7 @@
 // PhaseNames: what the name of a range says about the work inside it.
 // SPDX-License-Identifier: Apache-2.0
 //
+// Examples:
 //   forward stage 0                  a phase, then a stage, a layer, or whatever it is called
 //   backward_input of layer 3        "of" may stand between them, and _, -, : or / for blanks
 //   forward stage 0 micro-batch 5    which micro-batch it is makes no difference

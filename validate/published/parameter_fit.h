@@ -1,9 +1,9 @@
 // Fits numbers again: how well they serve sources, models and devices that had no part in them.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tables of measurements name what was fitted on which of their rows, e.g.
-// "megatron-lm: kernel_issue, exchange_issue; A100: tile_ramp": keys of a framework's file, or of a
-// device's. Each is varied alone, between half and twice what it is, over rows that it prices.
+// The tables of measurements name what was fitted on which of their rows: keys of a framework's
+// file, or of a device's. Each is varied alone, between half and twice what it is, over rows that
+// it prices. Example: "megatron-lm: kernel_issue, exchange_issue; A100: tile_ramp" names three.
 #pragma once
 
 #include <string>
