@@ -7,7 +7,7 @@
 
 namespace interlock {
 
-/// SHA-256 of `text` as 64 hexadecimal digits. Source: FIPS 180-4.
+/// Returns the SHA-256 of `text` as 64 hexadecimal digits. Source: FIPS 180-4.
 std::string sha256(std::string_view text);
 
 }  // namespace interlock

@@ -6,7 +6,7 @@
 
 namespace interlock {
 
-/// Uniform in (0, 1].
+/// Draws a number uniform in (0, 1].
 inline double positive_uniform(Random& random) { return 1 - random.uniform(); }
 /// Draws from the normal distribution of mean 0 and variance 1. Source: Box and Muller (1958), the
 /// cosine half.

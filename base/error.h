@@ -19,6 +19,8 @@ namespace interlock {
 
 /// One mistake, and where it is. A `line` of 0 (e.g. of an override), an empty `file` and an empty
 /// `path` (a JSON pointer) are unknown.
+/// Example: {"toy.json", 12, "/training/steps", "is 0; expected 1 or more"} has the text()
+/// "toy.json:12: /training/steps: is 0; expected 1 or more".
 struct Diagnostic {
   std::string file;
   int line = 0;

@@ -25,13 +25,15 @@ struct ErrorSummary {
 /// Returns the summary of `errors`; all zero if there is none. The bootstrap draws with `seed`.
 ErrorSummary error_summary(const std::vector<double>& errors, int seed = 1);
 
-/// How well `predicted` tells which of the measured values is larger.
+/// The agreement of two orders. Example: predicted {1, 2, 4} and measured {1, 3, 2} agree on two of
+/// three pairs: tau is 1 / 3, clear_pairs 3, clear_pairs_right 2.
 struct RankAgreement {
   double tau = 0;             // Kendall's tau-b
   int clear_pairs = 0;        // that are predicted to differ by more than the least gap
   int clear_pairs_right = 0;  // of these, those whose measured order is as predicted
 };
-/// `least_gap`: of the larger, a share of the smaller. REQUIRES: as many of both.
+/// Compares both orders. `least_gap`: of the larger, a share of the smaller. REQUIRES: as many of
+/// both.
 RankAgreement rank_agreement(const std::vector<double>& predicted,
                              const std::vector<double>& measured, double least_gap = 0.05);
 

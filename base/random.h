@@ -15,13 +15,14 @@ constexpr std::uint64_t mix64(std::uint64_t x) {
 }
 
 /// A stream of numbers without hidden state: number `counter` of `stream` under `seed`.
+/// Example: the third bits() of Random(7, 1) are mix64((mix64(7) ^ 1) + mix64(2)) everywhere.
 class Random {
  public:
   constexpr Random(std::uint64_t seed, std::uint64_t stream) : key_(mix64(seed) ^ stream) {}
   constexpr std::uint64_t bits() { return mix64(key_ + mix64(counter_++)); }
-  /// Uniform in [0, 1).
+  /// Returns a number uniform in [0, 1).
   constexpr double uniform() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
-  /// Uniform in [least, most], both included. REQUIRES: least <= most.
+  /// Returns a number uniform in [least, most], both included. REQUIRES: least <= most.
   constexpr int integer(int least, int most) {
     const auto choices = static_cast<std::uint64_t>(std::int64_t{most} - least + 1);
     return static_cast<int>(least + static_cast<std::int64_t>(bits() % choices));

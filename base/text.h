@@ -12,7 +12,7 @@
 
 namespace interlock {
 
-/// A quantity as people write it: "80 GiB" gives 80 * 2^30 bytes, a Size.
+/// A quantity as people write it. Example: "80 GiB" is {value 80 * 2^30, dimension Size}.
 /// GB = 10^9, GiB = 2^30, `Gb/s` counts bits, prefixes are case-sensitive.
 struct WrittenQuantity {
   enum class Dimension { Time, Size, Bandwidth, FlopRate, Power, Energy };
@@ -26,7 +26,8 @@ std::vector<std::string> unit_names(WrittenQuantity::Dimension dimension);
 
 /// Returns the bytes of the character at the start of `text`; 0 if it is empty or no valid UTF-8.
 std::size_t utf8_length(std::string_view text);
-/// `text` with control characters and invalid bytes escaped, cut with "..." after `most` bytes.
+/// Returns `text` with control characters and invalid bytes escaped, cut with "..." after `most`
+/// bytes: "abcde..." of "abcdef" and 5.
 std::string printable(std::string_view text, std::size_t most);
 /// Quotes what the user wrote for a message: printable characters only, in double quotes.
 std::string in_quotes(std::string_view text);
@@ -39,14 +40,14 @@ std::string format(BytesPerSecond value);
 std::string format(FlopsPerSecond value);
 std::string format(Watts value);
 std::string format(Joules value);
-/// "12.3%" of a fraction.
+/// Returns a fraction in per cent: "12.3%" for 0.123.
 std::string format_percent(double fraction);
 /// Returns a plain number with three significant digits and thousands as k, M, G: "1.52 k".
 std::string format_number(double value);
 
 /// Returns the name nearest to `word` by edit distance, if it is near enough to be a likely slip.
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& names);
-/// "a", "a or b", "a, b or c".
+/// Joins names as in a sentence: "a", "a or b", "a, b or c".
 std::string join_choices(const std::vector<std::string>& names);
 
 }  // namespace interlock

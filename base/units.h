@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Each type is one double in SI units. Construction is explicit, same-unit arithmetic and
-// comparison work, a plain number scales, and only the quotients that mean something exist:
-// Flops / FlopsPerSecond gives Seconds, Seconds + Bytes does not compile. `.value()` is called
-// where numbers leave for JSON, SimGrid, Eigen or CUDA, and nowhere else.
+// comparison work, a plain number scales, and only the quotients that mean something exist.
+// `.value()` is called where numbers leave for JSON, SimGrid, Eigen or CUDA, and nowhere else.
+//
+// Example: Flops(1e12) / FlopsPerSecond(5e11) is Seconds(2), 3 * Bytes(8) is Bytes(24), Bytes(24) /
+// Bytes(8) is the number 3, and Seconds(2) + Bytes(8) does not compile.
 #pragma once
 
 #include <compare>
@@ -12,7 +14,7 @@
 
 namespace interlock {
 
-/// More than any time, size or rate: what never ends, or bounds nothing.
+/// More than any time, size or rate: the time of an end that never comes, a limit that is none.
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// One double tagged by what it measures; the base of the quantities below.

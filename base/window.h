@@ -21,8 +21,8 @@ struct IndexRange {
   std::int64_t end = 0;
   std::int64_t size() const { return end > begin ? end - begin : 0; }
 };
-/// Part `index` of `length` elements cut into `parts`; the first parts have one more where that
-/// does not come out even.
+/// Returns part `index` of `length` elements cut into `parts`; the first parts have one more where
+/// that does not come out even.
 IndexRange part_of(std::int64_t length, int parts, int index);
 
 struct Window {

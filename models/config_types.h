@@ -19,6 +19,8 @@
 
 namespace interlock {
 
+/// A class of models. Example: "bert" has the traits {"norm_position": "post", ...} and the fields
+/// {"hidden_size": 768, "num_hidden_layers": 12, ...}: a bert without "hidden_size" has 768.
 struct ConfigType {
   std::string_view name;  // model_type
   std::string_view traits;

@@ -20,8 +20,8 @@ struct TableStyle {
   int width = 100;      // columns of the terminal
 };
 
-/// For one result: its figures and a row for each device. For several: a row for each scenario,
-/// speed-up over the first beside it. REQUIRES: results is not empty.
+/// Returns, for one result, its figures and a row for each device; for several, a row for each
+/// scenario, speed-up over the first beside it. REQUIRES: results is not empty.
 std::string terminal_table(const std::vector<ScenarioResult>& results, const TableStyle& style);
 
 /// Returns the result contract (docs/result.md), "interlock-result/1". Deterministic but for

@@ -1,6 +1,7 @@
 // Section: reads the members of one object by their rows of the contract.
 // SPDX-License-Identifier: Apache-2.0
 //
+// Example:
 //   Section section(resnet_contract().front(), node, diagnostics);
 //   net.base_width = section.count("base_width");  // in the row's range, the row's default
 //   section.finish();                              // reports keys that the object does not have

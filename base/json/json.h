@@ -83,6 +83,7 @@ JsonValue parse_override(std::string_view text, const std::string& origin);
 void place_at(const JsonValue& where, JsonValue& value);
 
 /// A value with its JSON pointer, the unit in which readers hand values around.
+/// Example: in {"training": {"steps": 8}} the node of the 8 has the path "/training/steps".
 struct JsonNode {
   const JsonValue* value = nullptr;
   std::string path;  // JSON pointer, "" for the document
@@ -102,8 +103,7 @@ std::optional<double> read_number(const JsonNode& node, double least, double mos
 std::optional<int> read_count(const JsonNode& node, int least, int most, Diagnostics& diagnostics);
 std::optional<std::string> read_text(const JsonNode& node, Diagnostics& diagnostics);
 std::optional<Seconds> read_seconds(const JsonNode& node, Diagnostics& diagnostics);
-/// As read_seconds, above zero.
-std::optional<Seconds> read_duration(const JsonNode& node, Diagnostics& diagnostics);
+std::optional<Seconds> read_duration(const JsonNode& node, Diagnostics& diagnostics);  // above 0
 std::optional<Bytes> read_bytes(const JsonNode& node, Diagnostics& diagnostics);
 std::optional<BytesPerSecond> read_bytes_per_second(const JsonNode& node, Diagnostics& diagnostics);
 std::optional<FlopsPerSecond> read_flops_per_second(const JsonNode& node, Diagnostics& diagnostics);

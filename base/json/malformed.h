@@ -15,7 +15,8 @@ namespace interlock {
 /// Names what the parser accepted last before it stopped.
 enum class LastParsed { Nothing, ObjectStart, ArrayStart, Key, Member, Item, Document };
 
-/// A mistake in a text: its place, and the sentence about it.
+/// A mistake in a text: its place, and the sentence about it. Example: of `{"a": 1,` {8, "malformed
+/// JSON: the text ends too early; expected a key in double quotes"}.
 struct Malformed {
   std::size_t offset = 0;
   std::string message;

@@ -27,9 +27,9 @@ class Progress {
 
   /// Counts one more; `note` stands behind the line.
   void advance(const std::string& note);
-  /// `done` of `total`, both of which may have been unknown before.
+  /// Notes `done` of `total`, both of which may have been unknown before.
   void reach(std::size_t done, std::size_t total);
-  /// `done` of the total, with a part of the next one: a share of it, and in words.
+  /// Notes `done` of the total, with a part of the next one: a share of it, and in words.
   void reach_part(std::size_t done, double share, const std::string& part);
   double seconds() const;
 

@@ -14,7 +14,9 @@ namespace interlock {
 /// "FROM..TO..STEP" or "FROM..TOxTIMES"; nothing if it is a plain value. `origin`: its option.
 std::optional<JsonValue> swept_axis(const std::string& text, const std::string& origin);
 
-/// A scenario to sweep, and which overrides are the same for all of it.
+/// A scenario to sweep, and which overrides are the same for all of it. Example: the overrides
+/// "training.schedule=gpipe,1f1b" and "training.steps=8" make a "sweep" of {"training.schedule":
+/// ["gpipe", "1f1b"]}; the second is left in `overrides`.
 struct SweptDocument {
   JsonValue document;
   std::vector<std::string> overrides;

@@ -8,7 +8,8 @@
 
 namespace interlock {
 
-/// Width of the terminal on standard output; colour only there, and not if NO_COLOR is set.
+/// Returns the width of the terminal on standard output; colour only there, and not if NO_COLOR is
+/// set.
 TableStyle terminal_style();
 
 /// Writes data to standard output. Throws: Error if they do not all get there.

@@ -44,8 +44,8 @@ void check(const CommandOptions& options);
 void list(const std::string& what, bool devices, const std::string& json, bool quiet);
 /// Draws a step of each scenario; or explains every schedule, or prints docs/schedules.md.
 void schedule(const ScheduleOptions& options);
-/// docs/schedules.md, and the picture at its top: bubble against stash, without and with messages
-/// that take time.
+/// Returns docs/schedules.md, and the picture at its top: bubble against stash, without and with
+/// messages that take time.
 std::string schedule_table();
 std::string schedule_map();
 /// Returns the least span of a step in the stash of this one, by CBC.

@@ -22,7 +22,7 @@ class StudioServer {
   StudioServer(const StudioServer&) = delete;
   StudioServer& operator=(const StudioServer&) = delete;
 
-  /// "http://127.0.0.1:41235/TOKEN/".
+  /// Returns "http://127.0.0.1:41235/TOKEN/".
   std::string address() const;
   /// Serves until `stop` is called from another thread; questions under way then are given up.
   void serve();

@@ -10,11 +10,11 @@ namespace interlock {
 
 /// REQUIRES, of all: at least two members. A root is the first member.
 
-/// Once round a ring for all-gather and reduce-scatter, twice for all-reduce; broadcast and reduce
-/// use it as a chain.
+/// Returns the traffic of one way round a ring for all-gather and reduce-scatter, of two for
+/// all-reduce; broadcast and reduce use it as a chain.
 Traffic ring_traffic(const Cluster& cluster, const Grouping& grouping, CollectiveKind kind,
                      Bytes bytes);
-/// As if all members were on one ring, in this order.
+/// Returns the traffic as if all members were on one ring, in this order.
 Traffic ring_pass(const Cluster& cluster, const std::vector<int>& members, Bytes over_each_edge);
 
 /// REQUIRES: kind is AllReduce, Broadcast or Reduce.
@@ -29,11 +29,13 @@ std::vector<Traffic> hierarchical_phases(const Cluster& cluster, const Grouping&
 /// Returns every member to every other in one step; two for all-reduce.
 Traffic direct_traffic(const Cluster& cluster, const Grouping& grouping, CollectiveKind kind,
                        Bytes bytes);
-/// All-to-all in n - 1 steps: in step k each sends to the k-th member after it.
+/// Returns the traffic of an all-to-all in n - 1 steps: in step k each sends to the k-th member
+/// after it.
 Traffic pairwise_traffic(const Cluster& cluster, const Grouping& grouping, Bytes bytes);
-/// Each to the next, in this order.
+/// Returns the traffic from each member to the next, in this order.
 Traffic shift_traffic(const Cluster& cluster, const std::vector<int>& group, Bytes bytes);
-/// Each `onwards` to the next and `back` to the one before, in this order, which is no ring.
+/// Returns the traffic of `onwards` from each member to the next and of `back` to the one before,
+/// in this order, which is no ring.
 Traffic halo_traffic(const Cluster& cluster, const std::vector<int>& group, Bytes onwards,
                      Bytes back);
 

@@ -74,7 +74,7 @@ CollectivePlan plan_exchange(const Cluster& cluster, const std::vector<int>& gro
 /// Returns bytes / bandwidth of the link that is busiest when all flows are under way, alone on the
 /// cluster.
 Seconds occupancy(const Cluster& cluster, const std::vector<Flow>& flows);
-/// Latency and occupancy.
+/// Returns latency and occupancy, in sum.
 Seconds time_alone(const Cluster& cluster, const CollectivePlan& plan);
 
 }  // namespace interlock

@@ -28,13 +28,14 @@ std::vector<int> in_order(const Grouping& grouping);
 /// Returns true if there are several nodes with the same number of members, more than one.
 bool is_rectangular(const Grouping& grouping);
 
-/// Which member of a node of `size` has the bytes of `channel` first; members differ by channel.
+/// Returns the member of a node of `size` that has the bytes of `channel` first; members differ by
+/// channel.
 int entry(const Grouping& grouping, int size, int channel);
 /// Returns the share of the bytes that comes to member `local` of a node of `size` from the member
 /// before it, when all bytes of each channel go round the node once from its entry.
 double share_from_before(const Grouping& grouping, int size, int local);
 
-/// One-way latency between two devices.
+/// Returns the one-way latency between two devices.
 Seconds hop(const Cluster& cluster, int from, int to);
 
 /// The traffic of an algorithm, edge by edge, before equal edges are put together.

@@ -58,7 +58,7 @@ struct Resharding {
   bool exact = false;       // no order and no holders end sooner
 };
 
-/// `bytes` of the whole tensor. Who holds already what it needs receives nothing.
+/// Plans the messages of a tensor of `bytes`. A device that holds what it needs receives nothing.
 /// REQUIRES: as many dimensions on both sides; every part has a holder in `from`.
 Resharding plan_resharding(const Cluster& cluster, const TensorPlacement& from,
                            const TensorPlacement& to, Bytes bytes, const ReshardingChoice& choice);

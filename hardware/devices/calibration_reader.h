@@ -9,9 +9,9 @@
 
 namespace interlock {
 
-/// "plain", "relu", ...: by OpVariant.
+/// Returns "plain", "relu", ..., by OpVariant.
 const std::vector<std::string>& op_variant_names();
-/// "other", "forward", "input-gradient", "weight-gradient": by OpRole.
+/// Returns "other", "forward", "input-gradient" and "weight-gradient", by OpRole.
 const std::vector<std::string>& op_role_names();
 
 /// Reads the model; adds a diagnostic for each mistake, and the model is then empty.

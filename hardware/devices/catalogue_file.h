@@ -51,12 +51,12 @@ void read_origin(Section& reader);
 // Members that must be there and lie in a sane range; a diagnostic and 0 if not.
 BytesPerSecond read_bandwidth(Section& reader, std::string_view key);
 Bytes read_memory(Section& reader, std::string_view key);
-/// As above, but absent means 0.
+/// Reads a delay as above, but absent means 0.
 Seconds read_delay(Section& reader, std::string_view key);
-/// Returns an object that read_link() reads; its rows are link_object().
+/// Reads the object at `key` as read_link() does; its rows are link_object().
 LinkSpeed read_speed(Section& reader, std::string_view key);
-/// "latency" (absent means 0), "bandwidth" as the data sheet has it, and "efficiency", the share of
-/// it that messages and collectives reach (absent means all).
+/// Reads "latency" (absent means 0), "bandwidth" as the data sheet has it, and "efficiency", the
+/// share of it that messages and collectives reach (absent means all).
 LinkSpeed read_link(Section& members);
 /// Reads a value that is not a member of an object; adds a diagnostic and returns 0 if it does not
 /// fit.

@@ -59,12 +59,13 @@ struct Device {
   std::shared_ptr<const CalibratedModel> calibrated = nullptr;
 };
 
-/// "gemm", "convolution", ...: by OpClass, without Measured, which no device prices.
+/// Returns "gemm", "convolution", ..., by OpClass, without Measured, which no device prices.
 const std::vector<std::string>& op_class_names();
-/// "table", "kernel", "roofline", "datasheet": by PricedBy.
+/// Returns "table", "kernel", "roofline" and "datasheet", by PricedBy.
 const std::vector<std::string>& priced_by_names();
 
-/// "fp32", "tf32", "fp16", "bf16", "fp8": by Precision, as scenarios and catalogue files write it.
+/// Returns "fp32", "tf32", "fp16", "bf16" and "fp8", by Precision, as scenarios and catalogue files
+/// write it.
 const std::vector<std::string>& precision_names();
 
 /// Returns true if `device` can price work whose duration was not measured.
@@ -74,7 +75,7 @@ bool supports(const Device& device, Precision precision);
 /// Returns the names of the precisions that `device` supports.
 std::vector<std::string> supported_precisions(const Device& device);
 
-/// Duration of `work` alone on `device`:
+/// Returns the duration of `work` alone on `device`:
 ///   launches * overhead + max(flops / (compute * tiled share * peak), bytes / (memory *
 ///   bandwidth)).
 /// The tiled share is that of matrix products, see product_tiles.h: those of OpClass::Gemm, and of

@@ -1,4 +1,4 @@
-// RealDevices: on what a harness runs a scenario for real, where that is asked for.
+// RealDevices: the devices that a harness runs a scenario on for real, where that is asked for.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -9,7 +9,7 @@ namespace interlock {
 struct RealDevices {
   /// Virtual: nothing but clocks. Cpu: a thread for each device. Cuda: GPUs, or parts of one.
   enum class Kind { Virtual, Cpu, Cuda };
-  /// How messages between the parts of one GPU travel. Emulated, for threads: a message arrives no
+  /// The way of messages between the parts of one GPU. Emulated, for threads: a message arrives no
   /// sooner than the scenario's links say.
   enum class Links { Immediate, Emulated, CopyEngine, Paced, Zero };
   Kind kind = Kind::Cpu;
@@ -19,7 +19,7 @@ struct RealDevices {
   bool nccl = false;        // between GPUs
 };
 
-/// "virtual", "cpu" or "cuda".
+/// Returns "virtual", "cpu" or "cuda".
 std::string name_of(RealDevices::Kind kind);
 
 }  // namespace interlock

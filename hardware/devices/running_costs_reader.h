@@ -19,7 +19,8 @@ const std::vector<ContractObject>& power_contract();
 /// Returns the rows of "power" and "price" of a cluster, which are `otherwise` if left out.
 std::vector<ContractKey> running_cost_keys(const std::string& otherwise);
 
-/// "2.50 USD/h" of the text at `node`; a diagnostic and nothing if it is not of that form.
+/// Reads a price such as "2.50 USD/h" from the text at `node`; a diagnostic and nothing if it is
+/// not of that form.
 std::optional<HourlyPrice> read_hourly_price(const JsonNode& node, Diagnostics& diagnostics);
 
 /// Reads a device's "power", if it has one.

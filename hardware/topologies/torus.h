@@ -28,9 +28,9 @@ void cross(const Torus& torus, int from, int to, LinkId first, Route& route);
 /// REQUIRES: `id` came from such a route whose `first` was 0.
 Link link(const Torus& torus, LinkId id);
 
-/// Vertices.
+/// Returns the number of vertices.
 std::int64_t size(const Torus& torus);
-/// "4 x 8 x 8".
+/// Returns the shape in words: "4 x 8 x 8".
 std::string shape(const Torus& torus);
 
 }  // namespace interlock

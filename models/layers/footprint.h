@@ -84,8 +84,8 @@ struct Footprint {
   Bytes update_buffers;  // of updates, where the allocator keeps them
   Bytes total() const { return weights + gradients + optimizer + made_gradients + update_buffers; }
 };
-/// `fp32_gradients`: gradients are kept in fp32 whatever the precision is (Megatron-LM's main
-/// gradients: 18 bytes a parameter with Adam).
+/// Returns the bytes of weights, gradients and states. `fp32_gradients`: gradients are kept in fp32
+/// whatever the precision is (Megatron-LM's main gradients: 18 bytes a parameter with Adam).
 Footprint footprint(const WeightCount& weights, const OptimizerRule& rule, Precision precision,
                     bool fp32_gradients = false);
 /// Returns the bytes of weights that are not trained.

@@ -5,6 +5,9 @@
 // that of Gomez et al., JMLR 23(171), 2022, with batch norm and ReLU. Every form ends in its loss.
 // Frozen weights (shared, or stale copies of the readout) have no weight gradients, no update and
 // no optimiser state.
+//
+// Example: {Mlp, hidden_size 4} at a site of Vector, width 7, classes 3 has 7 x 4 + 4 + 4 x 3 + 3 =
+// 47 parameters; without hidden_size it has 7 x 7 + 7 + 7 x 3 + 3 = 80.
 #pragma once
 
 #include <optional>
@@ -53,11 +56,12 @@ ContractKey head_key(const std::string& otherwise);
 /// that kind cannot read what the model's modules hand on.
 HeadSpec read_head(const JsonNode& node, SiteKind site, Diagnostics& diagnostics);
 
-/// Reports anything but whose weights a profile's heads use: they are measured, each module's own.
+/// Reports every key of a profile's head but "weights": such heads are measured, each module's own.
 void check_measured_head(const JsonNode& node, Diagnostics& diagnostics);
 
-/// Projection of the site's tensor to classes and the loss, with the mean over an image before.
-/// The network's own last module ends in the same operators. Classes are divided if they can be.
+/// Returns the projection of the site's tensor to classes and the loss, with the mean over an image
+/// before. The network's own last module ends in the same operators. Classes are divided if they
+/// can be.
 std::vector<Operator> readout(const HeadSite& site, bool bias, double element);
 
 /// Returns the head at one site. REQUIRES: the kind is not LaterLayers and fits the site.

@@ -40,7 +40,8 @@ inline const std::vector<std::string>& layer_part_names() {
   return names;
 }
 
-/// A set of parts.
+/// A set of parts. Example: LayerPart::Mlp, then |= LayerPart::Norms: has(Mlp) and has(Norms) are
+/// true, has(Experts) is not.
 class LayerParts {
  public:
   constexpr LayerParts() = default;

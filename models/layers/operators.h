@@ -91,20 +91,22 @@ struct Elementwise {
   OpVariant variant = OpVariant::Plain;
 };
 Operator elementwise(const Elementwise& touched, double element);
-/// 3x3 or 2x2, stride 2. Keeps its input, which is the ReLU's output too, and a 64-bit index for
-/// each output.
+/// Returns a maximum over windows of 3x3 or 2x2, stride 2. Keeps its input, which is the ReLU's
+/// output too, and a 64-bit index for each output.
 Operator max_pool(double inputs, double outputs, double element);
 Operator relu(double elements, double element);
-/// x + y forward; backward, the sum of the two gradients that meet where the paths part.
+/// Returns a sum: x + y forward; backward, the sum of the two gradients that meet where the paths
+/// part.
 Operator residual(double elements, double element);
 /// Returns a dropout, whose mask takes one byte an element.
 Operator dropout(double elements, double element);
-/// Layer, RMS or batch normalisation; statistics are too few to count.
+/// Returns a layer, RMS or batch normalisation; statistics are too few to count.
 Operator normalisation(double elements, std::int64_t parameters, double element);
 /// Returns the mean over the positions of each channel. Saves its input, on behalf of the ReLU
 /// before it.
 Operator global_average_pool(double elements, double pooled, double element);
-/// Softmax and cross-entropy. Logits are kept in fp32 (Korthikanti et al., arXiv 2205.05198, 4.3).
+/// Returns softmax and cross-entropy. Logits are kept in fp32 (Korthikanti et al., arXiv
+/// 2205.05198, 4.3).
 Operator cross_entropy(double rows, std::int64_t classes, double element);
 
 /// The facts about a module that its operators do not tell.

@@ -35,9 +35,9 @@ struct ActivationParts {
   int columns = 1;
   double share() const { return 1.0 / rows / columns; }
 };
-/// Before and after a pair of linear layers.
+/// Returns the parts before and after a pair of linear layers.
 ActivationParts outer_parts(const Sharding& sharding);
-/// Between the two layers of a pair.
+/// Returns the parts between the two layers of a pair.
 ActivationParts inner_parts(const Sharding& sharding);
 /// Returns how the output of a layer of this role is divided; its input is divided as the output of
 /// the other role.
@@ -67,7 +67,7 @@ struct Lookup {
 };
 Operator sharded_lookup(const Lookup& whole, const Sharding& sharding, double element);
 
-/// Softmax and cross-entropy of (rows, classes), the output of a layer of this role.
+/// Returns softmax and cross-entropy of (rows, classes), the output of a layer of this role.
 Operator sharded_cross_entropy(double rows, std::int64_t classes, LinearRole role,
                                const Sharding& sharding, double element);
 

@@ -10,6 +10,10 @@
 //   y1 = x1 + F(x2), y2 = x2 + G(y1);   backwards x2 = y2 - G(y1), x1 = y1 - F(x2).
 // Each of the two sums is a kernel that writes a tensor of the whole width: it adds one half to
 // what the branch made, and copies the other.
+//
+// Example: input_size 5, two layers, hidden_size 6, ffn_hidden_size 7, three classes. The modules
+// have 36, 109, 109 and 33 parameters: 5 x 6 + 6; 2 x 6 + (6 x 7 + 7) + (7 x 6 + 6), twice; 2 x 6 +
+// (6 x 3 + 3).
 #pragma once
 
 #include "models/layers/head.h"

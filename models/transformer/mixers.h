@@ -22,14 +22,15 @@ struct Retention {
   Sharding sharding;
 };
 
-/// Query, key, value and gate projections to the output projection. Shapes: (T, h) to (T, h).
+/// Returns query, key, value and gate projections to the output projection.
+/// Shapes: (T, h) to (T, h).
 std::vector<Operator> retention(const Retention& shape, double element);
 
 /// Returns the states of a device's heads between two tokens of one sequence, in fp32: of all heads
 /// together 2 h^2 / a elements.
 Bytes retention_state(const Retention& shape);
 
-/// From the tokens to what is added to them. Shapes: (T, H) to (T, H).
+/// Adds the operators from the tokens to what is added to them. Shapes: (T, H) to (T, H).
 void append_mamba(const BlockForm& shape, const StreamSizes& sizes, std::vector<Operator>& block);
 void append_mamba2(const BlockForm& shape, const StreamSizes& sizes, std::vector<Operator>& block);
 void append_gated_delta(const BlockForm& shape, const StreamSizes& sizes,
@@ -51,7 +52,7 @@ struct CausalConvolution {
 /// A few products for each number that is moved: no flops are counted.
 Operator causal_convolution(const CausalConvolution& shape, double element);
 
-/// RMS norm of what a mixer made, times the activation of a gate. Keeps both.
+/// Returns the RMS norm of what a mixer made, times the activation of a gate. Keeps both.
 Operator gated_norm(double elements, std::int64_t parameters, double element);
 
 /// Returns the bytes that a device's convolution reads of the tokens before a slice.

@@ -15,8 +15,8 @@ namespace interlock {
 std::string words_of_value(const JsonValue& value);
 /// Returns "selective", or "layernorm+mlp" where modules are computed again.
 std::string recompute_words(const JsonValue& recompute);
-/// "tensor 4, pipeline 8, data 2, ZeRO 2, micro-batch 1, selective recomputation, zb-v". Stages of
-/// ZeRO that are the same plan follow each other: "ZeRO 1 or 2".
+/// Returns the plan in words: "tensor 4, pipeline 8, data 2, ZeRO 2, micro-batch 1, selective
+/// recomputation, zb-v". Stages of ZeRO that are the same plan follow each other: "ZeRO 1 or 2".
 std::string plan_words(const FoundPlan& plan);
 /// Returns what `layout` has beside degrees, where that is not usual: "shards of 8,
 /// tokens beside micro-batches".
@@ -39,14 +39,14 @@ std::string rate_words(const PlanEstimate& estimate);
 /// into what the busiest device puts the time that a step takes longer.
 std::string loss_words(const FoundPlan& plan, const FoundPlan& best, Aim aim);
 
-/// `--set parallel.tensor=4 --set ...`, as a shell takes it.
+/// Returns `--set parallel.tensor=4 --set ...`, as a shell takes it.
 std::string set_options(const FoundPlan& plan);
 
 /// Returns the plans worth having, why the next best lost, and what became of all the others.
 std::string search_text(const SearchResult& result, const TableStyle& style);
 /// Returns `plan` as one of "plans" of "interlock-search/1".
 nlohmann::ordered_json found_json(const FoundPlan& plan);
-/// "interlock-search/1", see docs/search.md.
+/// Returns the document "interlock-search/1", see docs/search.md.
 std::string search_json(const SearchResult& result);
 
 }  // namespace interlock

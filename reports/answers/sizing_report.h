@@ -15,7 +15,7 @@ namespace interlock {
 /// Returns the name of a machine of the question; of a file, without folder and ending if no other
 /// machine has the same.
 std::string machine_name(const Sizing& sizing, std::size_t machine);
-/// "dgx-h100 x 64".
+/// Returns machine and devices: "dgx-h100 x 64".
 std::string name_of(const Sizing& sizing, const SizedPlan& row);
 /// Returns what is trained: "llama-3-8b, 1 T tokens, 4.19 M tokens (512 sequences) a step".
 std::string training_words(const Sizing& sizing);
@@ -37,7 +37,7 @@ std::vector<std::string> sizing_notes(const Sizing& sizing);
 Grid sizing_grid(const Sizing& sizing);
 
 std::string sizing_text(const Sizing& sizing, const TableStyle& style);
-/// "interlock-plan/1", see docs/plan.md.
+/// Returns the document "interlock-plan/1", see docs/plan.md.
 std::string sizing_json(const Sizing& sizing);
 
 }  // namespace interlock

@@ -10,7 +10,9 @@
 
 namespace interlock {
 
-/// A measure of every result, in one unit for all.
+/// A measure of every result, in one unit for all. Example: of steps of 0.021 s and 0.033 s
+/// "step_time" has the label "step time (ms)", values {0.021, 0.033}, unit 0.001 and decimals 1:
+/// "21.0" and "33.0" are shown.
 struct Measured {
   std::string key;                            // "step_time"
   std::string label;                          // "step time (ms)"

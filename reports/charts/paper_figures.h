@@ -24,14 +24,15 @@ const std::vector<std::string>& figure_names();
 std::string figure_svg(const std::string& figure, const ResultFiles& files,
                        const PictureStyle& style = {});
 
-/// Throws: Error if `files` hold curves alone, which no `figure` but tradeoff draws.
+/// Refuses files of curves alone, which no `figure` but tradeoff draws. Throws: Error.
 void check_results(const std::string& figure, const ResultFiles& files);
 
 /// Returns the chart of one figure. REQUIRES: results is not empty.
 BarChart utilisation_figure(const std::vector<ReadResult>& results);
 BarChart memory_figure(const std::vector<ReadResult>& results);
 BarChart breakdown_figure(const std::vector<ReadResult>& results);
-/// `measures`: names with commas between them; empty: busy, useful and speed-up.
+/// Returns the chart of a sweep. `measures`: names with commas between them; empty: busy, useful
+/// and speed-up.
 LineChart sweep_figure(const std::vector<ReadResult>& results, const std::string& measures = "");
 LineChart pareto_figure(const std::vector<ReadResult>& results);
 

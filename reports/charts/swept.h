@@ -29,8 +29,8 @@ std::string curve_of(const ReadResult& result, const Along& along);
 /// Names its point on the curve, if that is not clear from the axis.
 std::string point_of(const ReadResult& result, const Along& along);
 
-/// A sweep of schedules by micro-batches 2 and 4 as a table: {{"gpipe", "1f1b"}, {2, 4}, {{0, 1},
-/// {2, 3}}}, where results are told by their number.
+/// A sweep as a table, with results by their number. Example: schedules by micro-batches 2 and 4
+/// are {{"gpipe", "1f1b"}, {2, 4}, {{0, 1}, {2, 3}}}.
 struct SweptTable {
   std::vector<std::string> rows;    // all swept values but the last
   std::vector<SweptValue> columns;  // values of the last

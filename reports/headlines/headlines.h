@@ -43,14 +43,16 @@ struct Cell {
   bool alarm = false;
   std::string link = {};  // on a page: the address that the text leads to; empty: none
 };
-/// A table before it is laid out. Every row has as many cells as there are columns.
+/// A table before it is laid out. Every row has as many cells as there are columns. Example: the
+/// columns {{"Device", ""}, {"Busy", "%"}} and the row {{"0"}, {"54.5", bar 0.545}}.
 struct Grid {
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows;
 };
-/// `grid` without rows from its middle, so that at most `most` are left; rows in `keep` stay.
+/// Returns `grid` without rows from its middle, so that at most `most` are left; rows in `keep`
+/// stay.
 Grid shorten(const Grid& grid, std::size_t most, const std::vector<int>& keep);
-/// "Shown: 24 of 512 rows; the result JSON has all."
+/// Returns "Shown: 24 of 512 rows; the result JSON has all."
 std::string rows_left_out(const Grid& shown, const Grid& all);
 /// Returns a row for each device: stages, busy, useful, peak memory and what it mostly holds.
 Grid device_grid(const ScenarioResult& result);
@@ -59,7 +61,7 @@ Grid link_grid(const ScenarioResult& result);
 /// Returns what all `names` begin with, up to a " | "; empty if nothing. REQUIRES: there are names.
 std::string common_name(const std::vector<std::string>& names);
 std::string common_name(const std::vector<ScenarioResult>& results);
-/// `name` without the common name.
+/// Returns `name` without the common name.
 std::string own_name(const std::string& name, const std::string& common);
 /// Returns a row for each scenario, without the common name; speed-up is over the first.
 Grid comparison_grid(const std::vector<ScenarioResult>& results);
@@ -70,7 +72,7 @@ std::string comparison_note();
 /// steps a second.
 MetricRow common_rate(const std::vector<ScenarioResult>& results);
 
-/// "0, 2, 4" or "0 to 7".
+/// Returns stages in words: "0, 2, 4" or "0 to 7".
 std::string list_stages(const std::vector<int>& stages);
 
 }  // namespace interlock

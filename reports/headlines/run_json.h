@@ -8,7 +8,7 @@
 
 namespace interlock {
 
-/// {"mean", "deviation", "p5", "p50", "p95"}.
+/// Returns {"mean", "deviation", "p5", "p50", "p95"}.
 nlohmann::ordered_json spread_json(const Spread& spread);
 
 /// Returns keys as docs/result.md has them.

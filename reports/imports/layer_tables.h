@@ -8,6 +8,8 @@
 // an order in which each comes after those that it reads. What a module hands on is every tensor
 // that it or an earlier one made and a later one reads, once: in a pipeline, tensors that skip
 // stages are passed on by those between. A module keeps what it made until its backward.
+// Example: node3 makes 200 bytes, node2 before it 400, which node4 reads, too. The module "node3
+// MaxPool2d" has an output of 600 bytes and a stash of 200.
 //
 // Chimera's and PipeFisher's profiles are tables of one block: a row for each micro-batch size
 // (bs), time_f and time_b in ms, mem_param and mem_act in MiB; other columns are not used.
@@ -31,7 +33,8 @@ struct TableModule {
   Bytes output, stash, parameters;
 };
 
-/// `cells`: nodes between two places where one tensor alone is handed on are one module.
+/// Reads the modules of a graph. `cells`: nodes between two places where one tensor alone is handed
+/// on are one module.
 /// Throws: Error that names the line which is no node or edge, or says that edges go round.
 std::vector<TableModule> read_pipedream_graph(const std::string& text, const std::string& file,
                                               bool cells);

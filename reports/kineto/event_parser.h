@@ -1,5 +1,9 @@
 // EventParser: trace events one at a time, out of a text that is read but never held.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: {"ph": "X", "cat": "kernel", "name": "gemm", "tid": 7, "ts": 1.5, "dur": 2, "args":
+// {"stream": 7, "correlation": 3}} is {phase "X", category "kernel", name "gemm", thread "7",
+// stream "7", start 1500, duration 2000, correlation 3}.
 #pragma once
 
 #include <cstdint>

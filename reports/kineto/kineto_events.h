@@ -4,6 +4,10 @@
 // A trace is an object with "traceEvents", or their array. Of its events count those that ran on a
 // device (category kernel, gpu_memcpy or gpu_memset), the host's operators and annotations, and the
 // launches that connect both. Files are read as a stream: a trace may be larger than memory.
+//
+// Example: a kernel "gemm" that ran from 1.5 us to 3.5 us, launched at 1 us as number 3, is the
+// DeviceActivity {start 1500, end 3500, correlation 3}, whose `name` is the place of "gemm" among
+// `names`, and the Launch {correlation 3, at 1000}.
 #pragma once
 
 #include <cstdint>

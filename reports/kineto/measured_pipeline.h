@@ -57,7 +57,7 @@ enum class RankTime {
   Host,        // nothing is under way that the trace knows
 };
 inline constexpr int kRankTimes = 8;
-/// "busy", "inside_ops", ...
+/// Returns "busy", "inside_ops", ...
 const char* name_of(RankTime part);
 
 struct RankUse {

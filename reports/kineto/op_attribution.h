@@ -6,6 +6,10 @@
 // range of another thread of the process at that moment, and the part of the model is that of the
 // forward operator with the same sequence number. So a loop that names its forwards alone has
 // backwards by layer, too.
+//
+// Example: the range "forward stage 0" lasts from 0 to 10 us on a thread, which launches a kernel
+// at 4 us that runs from 12 to 15 us. That is one occurrence, {Forward of "stage 0", start 12000,
+// end 15000, busy 3000}, and occurrence_of is {0}.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +33,7 @@ struct OpAttribution {
   std::vector<std::int32_t> occurrence_of;  // (events.device); below 0: none
 };
 
-/// Kernels only: of messages and copies nothing is asked.
+/// Attributes kernels; messages and copies have no occurrence.
 OpAttribution attribute_ops(const KinetoEvents& events);
 
 }  // namespace interlock

@@ -1,6 +1,7 @@
 // PhaseNames: what the name of a range says about the work inside it.
 // SPDX-License-Identifier: Apache-2.0
 //
+// Examples:
 //   forward stage 0                  a phase, then a stage, a layer, or whatever it is called
 //   backward_input of layer 3        "of" may stand between them, and _, -, : or / for blanks
 //   forward stage 0 micro-batch 5    which micro-batch it is makes no difference
@@ -23,10 +24,10 @@ struct PhaseName {
   std::string part;  // of the model: "stage 0"; empty: all of its file
 };
 
-/// Nothing if `name` is of another kind.
+/// Returns nothing if `name` is of another kind.
 std::optional<PhaseName> read_phase_name(std::string_view name);
 
-/// "forward", "backward_input", ...
+/// Returns "forward", "backward_input", ...
 const char* name_of(Phase phase);
 
 }  // namespace interlock

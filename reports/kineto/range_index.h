@@ -1,5 +1,8 @@
 // RangeIndex: which of the ranges of a thread is the innermost at an instant.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: ranges {0, 100, index 7}, {10, 40, index 8} and {20, 30, index 9}: at(25) is 9, at(35)
+// is 8, at(60) is 7, at(200) is nothing.
 #pragma once
 
 #include <cstdint>

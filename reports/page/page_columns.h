@@ -1,5 +1,8 @@
 // PageColumns: arrays of numbers for the scripts of the HTML page, compressed as one.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: add({1, 258}) of 32-bit numbers to an empty block returns {0, 2}, and the block holds 1
+// 2, 0 1, 0 0, 0 0. differences({5, 6, 7, 9}) are {5, 1, 1, 2}.
 #pragma once
 
 #include <array>

@@ -12,6 +12,8 @@
 namespace interlock {
 
 /// Appends to a buffer that is handed on whenever it is full, and at flush().
+/// Example: text.element() << "{\"ts\": "; text.micros(1234) << "}"; appends a line feed and {"ts":
+/// 1.234}; the next element() puts a comma before its line feed.
 class EventText {
  public:
   explicit EventText(const TextSink& out) : out_(out) { buffer_.reserve(kFull + kLongest); }

@@ -5,7 +5,7 @@
 //    .divided = "green contexts",
 //    .devices = {{0, 32}, {0, 32}, {0, 32}, {0, 32}}, .link_multiprocessors = 4, ...}
 //
-// is a run of four ranks on four partitions of the first GPU.
+// is an example: a run of four ranks on four partitions of the first GPU.
 #pragma once
 
 #include <cstdint>

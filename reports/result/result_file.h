@@ -29,6 +29,8 @@ struct ReadDevice {
   std::array<double, kMemoryClasses> memory{};
 };
 
+/// One result. Example: two devices with a step of 11 ms, the first busy for 6 ms: devices 2,
+/// values {"step_time_s": 0.011, ...}, simulated {{device 0, busy 0.545, ...}, ...}.
 struct ReadResult {
   std::string file, name;
   std::vector<SweptValue> swept;

@@ -33,7 +33,7 @@ class Database {
   /// Puts what is in the log into the file, and keeps none from now on. Returns false if it stays,
   /// since another program uses the file.
   bool join_log();
-  /// `told`: what an error shows in the place of `sql`; empty: `sql`.
+  /// Prepares a statement. `told`: what an error shows in the place of `sql`; empty: `sql`.
   Statement prepare(const std::string& sql, const std::string& told = "");
   const std::string& path() const { return path_; }
   /// Throws: Error with what SQLite says of a call that returned `code`.
@@ -56,7 +56,7 @@ class Statement {
   void bind(int index, const SqlValue& cell);
   /// Steps to the next row; returns false after the last one, when it can be bound and run again.
   bool step();
-  /// SqlValue `column` of the row, from 0.
+  /// Returns the value in `column` of the row, from 0.
   SqlValue cell(int column) const;
   int columns() const;
   std::string column_name(int column) const;
@@ -72,10 +72,10 @@ class Statement {
   std::unique_ptr<sqlite3_stmt, Finalize> statement_;
 };
 
-/// `name` as SQL writes the name of a column or a table.
+/// Returns `name` as SQL writes the name of a column or a table.
 std::string sql_name(std::string_view name);
 
-/// Returns the number in a cell, or nothing.
+/// Returns the number in a cell, or `otherwise`.
 double number_or(const SqlValue& cell, double otherwise);
 std::string text_or(const SqlValue& cell, const std::string& otherwise);
 

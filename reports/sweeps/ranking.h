@@ -12,7 +12,7 @@
 
 namespace interlock {
 
-/// Which rows, in which order.
+/// The rows that are asked for, and their order.
 struct RankQuery {
   std::string by;            // a column, with or without its unit; empty: tokens or samples a
                              // second, else step time
@@ -22,6 +22,8 @@ struct RankQuery {
   std::size_t top = 0;       // rows; 0: all
 };
 
+/// Example: gpipe and 1f1b, each with 4 and with 8 micro-batches, by step_time: rows 1 and 3 (21
+/// ms), then 2 and 4 (33 ms); by "step_time_s", least_first, total 4, points 4.
 struct Ranking {
   std::string by;
   bool least_first = false;

@@ -4,6 +4,9 @@
 // Three tables: `results`, a row for each scenario that was run, see sweep_columns(); `details`,
 // its whole result as JSON; `sweep`, what sweep it is, by key. A row is there once add() has
 // returned.
+//
+// Example: "training.schedule": ["gpipe", "1f1b"] and "training.micro_batches": [4, 8] are two
+// paths and four points. When points 0 and 2 were added, done() is {true, false, true, false}.
 #pragma once
 
 #include <cstddef>
@@ -49,7 +52,7 @@ class SweepStore {
   SweepStore(const SweepStore&) = delete;
   SweepStore& operator=(const SweepStore&) = delete;
 
-  /// By id - 1: whether the row is there; with `but_failed`, and has no error.
+  /// Returns, by id - 1, whether the row is there; with `but_failed`, and has no error.
   std::vector<bool> done(bool but_failed = false);
   /// Adds a row, or puts it in the place of the one that is there.
   void add(const SweepRow& row);

@@ -12,19 +12,19 @@
 namespace interlock {
 
 enum class Ink { Plain, Strong, Faint, Bar, Alarm };
-/// `text` in `ink` if `style` has colour, else as it is.
+/// Returns `text` in `ink` if `style` has colour, else as it is.
 std::string paint(std::string_view text, Ink ink, const TableStyle& style);
 
-/// `text` filled up with spaces to `width` columns, on its left if `right_aligned`.
+/// Fills `text` up with spaces to `width` columns, on its left if `right_aligned`.
 std::string pad(std::string_view text, std::size_t width, bool right_aligned = false);
 
-/// `text` broken between words into lines of at most `width` columns; longer words are cut.
+/// Breaks `text` between words into lines of at most `width` columns; cuts longer words.
 std::vector<std::string> wrap(std::string_view text, std::size_t width);
 
-/// `text` in lines of the style's width, at least 60 columns, each with its end.
+/// Returns `text` in lines of the style's width, at least 60 columns, each with its end.
 std::string paragraph(const std::string& text, Ink ink, const TableStyle& style);
 
-/// `label   value   note`, one headline a line; a note that does not fit goes on below itself.
+/// Returns `label   value   note`, one headline a line; a note that does not fit goes on below.
 std::string headline_lines(const std::vector<Headline>& headlines, const TableStyle& style);
 
 /// Returns `whole` as lines of at most style.width columns. What does not fit beside the first

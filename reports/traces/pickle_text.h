@@ -13,6 +13,8 @@
 
 namespace interlock {
 
+/// Example: begin_dictionary(), key("a").number(1), end_dictionary() append }( then X 1 0 0 0 a,
+/// then K 1, then u: {"a": 1} in Python.
 class PickleText {
  public:
   explicit PickleText(const TextSink& out) : out_(out) { buffer_ = "\x80\x04"; }

@@ -34,24 +34,26 @@ struct Track {
   std::vector<Slice> slices;
 };
 
-/// Throws: Error if a time has more nanoseconds than a whole number can count.
+/// Returns whole nanoseconds. Throws: Error if they are more than a whole number can count.
 std::int64_t nanoseconds(Seconds time);
 
-/// `slices` by start, on as few tracks as hold them without overlap; none for no slices. What
-/// overlaps by a nanosecond, which rounding may do, is made to touch.
+/// Lays `slices` by start on as few tracks as hold them without overlap; none for no slices. What
+/// overlaps by a nanosecond, which rounding may do, is made to touch. Example: {0, 50}, {30, 80}
+/// and {50, 90} lie on two tracks, {0, 50} and {50, 90} on the first.
 std::vector<std::vector<Slice>> without_overlap(std::vector<Slice> slices);
 
-/// Ops by rank, copies by device, transfers by wire, collectives by communicator; in this order.
+/// Returns ops by rank, copies by device, transfers by wire, collectives by communicator; in this
+/// order.
 std::vector<Track> lay_tracks(const ScenarioResult& result);
 
-/// When the steps of a run end, none before the one before it.
+/// Returns when the steps of a run end, none before the one before it.
 std::vector<std::int64_t> step_ends(const Program& program, const TraceLog& log);
 
-/// Which spans made and used the message of a transfer: indices in TraceLog::spans.
+/// The spans that made and used the message of a transfer: indices in TraceLog::spans.
 struct MessageEnds {
   std::int32_t made = -1, used = -1;  // -1: none in the log
 };
-/// (transfers)
+/// Returns the spans for each message. Shapes: (transfers).
 std::vector<MessageEnds> message_ends(const Program& program, const TraceLog& log);
 
 }  // namespace interlock

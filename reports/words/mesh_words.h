@@ -11,21 +11,22 @@ namespace interlock {
 
 /// Returns the place of each simulated rank in the mesh; of folded devices, that of the first.
 std::vector<Coordinates> rank_coordinates(const Plan& plan);
-/// "device 3", as the cluster counts, of simulated rank `rank`; on a mixed cluster with its name,
-/// "device 3 (rtx-4090)".
+/// Returns "device 3", as the cluster counts, for simulated rank `rank`; on a mixed cluster with
+/// its name, "device 3 (rtx-4090)".
 std::string device_name(const Plan& plan, int rank);
 
 /// Dimensions of several devices of which one is simulated.
 std::vector<Dimension> folded_dimensions(const Plan& plan);
 
-/// "1024 devices", and how many of them are simulated if not all are.
+/// Returns "1024 devices", and the number that is simulated if not all are.
 std::string device_words(const ScenarioResult& result);
-/// "pipeline 8 x data 16 x tensor 8, ...": degrees, options and order; empty for a pipeline alone.
+/// Returns "pipeline 8 x data 16 x tensor 8, ...": degrees, options and order; empty for a pipeline
+/// alone.
 std::string layout_words(const Question& scenario);
 
-/// "all-reduce".
+/// Returns a name such as "all-reduce".
 std::string name_of(CollectiveKind kind);
-/// "tensor", "data", ...
+/// Returns "tensor", "data", ...
 std::string name_of(MeshAxis axis);
 
 }  // namespace interlock

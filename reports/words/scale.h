@@ -26,7 +26,7 @@ struct Scale {
 Scale scale_of_seconds(const std::vector<double>& values);
 Scale scale_of_bytes(const std::vector<double>& values);
 Scale scale_of_joules(const std::vector<double>& values);
-/// As above for numbers that are not to be scaled.
+/// Returns a scale for numbers that are not to be scaled.
 Scale scale_of_numbers(const std::vector<double>& values, const std::string& unit);
 
 /// Stands in a cell where nothing is known.
@@ -38,7 +38,7 @@ inline constexpr double kLeastShare = 5e-4;
 std::string fixed(double value, int decimals);
 /// Returns "+1.5" for 0.015.
 std::string signed_percent(double fraction);
-/// `value` (SI) as a number in the unit of `scale`.
+/// Returns `value` (SI) as a number in the unit of `scale`.
 std::string scaled(double value, const Scale& scale);
 
 /// Round numbers between 0 and `range`, both in one unit: at most `most` + 1 of them.

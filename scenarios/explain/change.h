@@ -34,9 +34,10 @@ struct Baseline {
   StepLimits limits;
 };
 
-/// Links, devices and hosts twice as fast, and what the catalogue has.
+/// Returns changes of the machine: parts that are twice as fast, other devices of the catalogue.
 std::vector<Change> machine_changes(const Baseline& baseline);
-/// Micro-batches, order, partition, recomputation, and what waits elsewhere.
+/// Returns changes of micro-batches, order, partition and recomputation, and of what waits
+/// elsewhere.
 std::vector<Change> plan_changes(const Baseline& baseline);
 /// Degrees traded for each other, ZeRO, and communication beside computation.
 std::vector<Change> layout_changes(const Baseline& baseline);

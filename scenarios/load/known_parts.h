@@ -4,6 +4,10 @@
 // A search loads thousands of documents that name one machine, framework and model. Each part is
 // read once for equal text at an equal place; what is returned, and what is reported, is what
 // reading it again would give. Not for several threads at once.
+//
+// Example: two documents have "cluster": {"machine": "dgx-a100-80g"}. cluster() reads it once, and
+// returns the same Cluster for the second. Models of one text are built once for each BuildOptions:
+// those of micro-batches of 1 and of 2 samples are two.
 #pragma once
 
 #include <list>

@@ -5,6 +5,10 @@
 // and recomputation have modules of the same prices, whatever their schedule and partition; and few
 // meshes have groups of their own, so that exchanges are priced, and their flows followed over
 // links, again and again. Not for several threads at once.
+//
+// Example: plans of pipeline 4 x data 2 under gpipe and under 1f1b have one entry in `modules`,
+// which is priced once, and in it one entry in `cuts`, for 4 parts. Pipeline 2 x data 4 is another
+// mesh, and another entry in `modules`.
 #pragma once
 
 #include <array>

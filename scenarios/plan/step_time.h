@@ -1,4 +1,4 @@
-// estimate_step: how long a step takes, as exactly as the one who asks can afford.
+// estimate_step: how long a step takes, as exactly as the caller can afford.
 // SPDX-License-Identifier: Apache-2.0
 //
 // One ladder. Each grade is dearer than the one before, and none says more time than the next (but
@@ -24,6 +24,9 @@ namespace interlock {
 enum class Grade { LayoutBound, PlanBound, Look, Simulation };
 inline constexpr int kGrades = 4;
 
+/// Example: two devices of 80 GiB, forwards of 1 ms, backwards of 2 ms, 10 MB of stash, messages of
+/// 1 MB that take 1 ms, two micro-batches under 1F1B. A Simulation says: time 11 ms, memory and
+/// fullest 22 MB, memory_capacity 80 GiB, busy 6 / 11.
 struct StepEstimate {
   Seconds time;               // of a step
   Bytes memory;               // of the device that takes most

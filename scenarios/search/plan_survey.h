@@ -1,5 +1,9 @@
 // PlanSurvey: finds out about plans, one grade better at a time, by several workers.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: layout 7 has eight orders. Of Candidate {LayoutBound, 7} know_better() returns eight
+// bounds, those of its plans; of {PlanBound, 7, 2} one estimate, the look at its third plan; of
+// {Look, 7, 2} the simulation of it.
 #pragma once
 
 #include <functional>

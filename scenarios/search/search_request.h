@@ -22,7 +22,7 @@ namespace interlock {
 /// there is one, else of a step; memory is that of the fullest device.
 enum class Aim { Time, Memory, Cost, Energy };
 inline constexpr int kAims = 4;
-/// "time", "memory", "cost", "energy".
+/// Returns "time", "memory", "cost" or "energy".
 const char* name_of(Aim aim);
 
 /// Limits of what a plan may take.

@@ -19,6 +19,8 @@ inline constexpr int kFewestDraws = 20;
 
 /// Measured times over those of the model that prices such kernels, by class and level; larger than
 /// the fit left them by what its parameters took up.
+/// Example: two measured kernels of a class took 0.9 and 1.1 times what the model says. A step of
+/// two such kernels of 1 ms and 2 ms, drawn often, takes 2.7, 2.9, 3.1 or 3.3 ms, each as likely.
 struct KernelRatios {
   std::vector<double> kernel, roofline;
 };

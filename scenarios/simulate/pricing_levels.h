@@ -1,4 +1,4 @@
-// Pricing levels: what the prices of a calibrated device rest on.
+// Pricing levels: how much of a calibrated device's prices was measured, and how much fitted.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -10,6 +10,8 @@
 namespace interlock {
 
 /// The kernels of one class: their time, and the share of it that each level priced.
+/// Example: {Gemm, 40 ms, {0.7, 0.2, 0.1, 0}}: 28 ms of products were measured themselves, 8 ms are
+/// priced by the kernel of the nearest measured shape, 4 ms by the roofline of all products.
 struct PricingLevels {
   OpClass op_class = OpClass::Gemm;
   Seconds time;

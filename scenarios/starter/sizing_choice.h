@@ -7,6 +7,10 @@
 //   days, budget    the cheapest within both; if none is, the one that exceeds them least
 //   neither         the least time x cost: a size with twice the devices comes first where it is
 //                   more than 1.41 times as fast (then time x cost falls)
+//
+// Example: sizes of {10 days, 100 USD}, {6, 120}, {5, 160} and {7, 130}. The front is the first
+// three. Without aims the second comes first (720 day-USD; then 800, 910 and 1,000); within 8 days
+// the second (then 130 and 160 USD, and the first, which is late); within 110 USD the first.
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,11 @@
 // SweepPlan: the scenarios that a document with a "sweep" stands for, made one at a time.
 // SPDX-License-Identifier: Apache-2.0
 //
-// {"a.b": [v, w], "c": [x, y]} stands for four documents; the last path varies fastest. A value
-// is set at its path as --set would. Later paths win over earlier ones.
+// A value is set at its path as --set would. Later paths win over earlier ones.
+//
+// Example: {"training.schedule": ["gpipe", "1f1b"], "training.micro_batches": [4, 8]} in a document
+// with the name "x" stands for four points; the last path varies fastest. Point 2 is named
+// "x | schedule=1f1b | micro_batches=4" and sets both values.
 #pragma once
 
 #include <cstddef>
@@ -33,12 +36,12 @@ struct SweepPoint {
 
 class SweepPlan {
  public:
-  /// Plans the points of `document`; without "sweep" the document is the only one. Mistakes in
-  /// "sweep" are reported, and leave no point.
+  /// Plans the points of `document`; without "sweep" the document is the only one. Reports mistakes
+  /// in "sweep", which leave no point.
   SweepPlan(JsonValue document, double most, Diagnostics& diagnostics);
 
   std::size_t size() const { return size_; }
-  /// Point `i`, from 0. Values that cannot be set are reported.
+  /// Makes point `i`, from 0. Reports values that cannot be set.
   SweepPoint point(std::size_t i, Diagnostics& diagnostics) const;
   /// Returns all that point `i` sets, in order.
   std::vector<SweepSetting> settings(std::size_t i) const;

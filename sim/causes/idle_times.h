@@ -5,9 +5,9 @@
 // [begin, end) counts. By steps, where these repeat: each device does in the window what belongs to
 // its steps, though early stages do some of it before the window begins. Such a device goes round a
 // circle as long as the window: the op that comes before its first one is the last one, a turn
-// earlier. Take two steps of 5 s from 20 s to 30 s, for which a device that is ahead runs ops of 2
-// s at 17 s and at 22 s. It idles from 14 s (the end of the second op, 24 s, less a turn of 10 s)
-// to 17 s, and from 19 s to 22 s. With both ops that makes 10 s.
+// earlier. Example: two steps of 5 s from 20 s to 30 s, for which a device that is ahead runs ops
+// of 2 s at 17 s and at 22 s. It idles from 14 s (the end of the second op, 24 s, less a turn of 10
+// s) to 17 s, and from 19 s to 22 s. With both ops that makes 10 s.
 #pragma once
 
 #include <cstdint>

@@ -4,6 +4,10 @@
 // A transfer that is alone on all its links ends at a date known at once, to the tick. When a
 // second one touches one of its links, what is left of the first and the whole second become flows
 // of a solver, which belongs to the engine: SimGrid's, or FairShare. Latency stays with the loop.
+//
+// Example: wires 0 and 1 share a link of 1 GB/s. Wire 0 sends 2 MB at 0 ms, alone: it would end at
+// 2 ms. Wire 1 sends 1 MB at 1 ms: the 1 MB that is left on wire 0 and the 1 MB on wire 1 become
+// flows with half of the link each, which both end at 3 ms.
 #pragma once
 
 #include <cstdint>

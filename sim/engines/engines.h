@@ -15,11 +15,11 @@ namespace interlock {
 
 enum class EngineKind { Auto, SimGrid, Native };
 
-/// Longest path over the fixed order of `program`. Throws: Error on deadlock, saying who waits for
-/// what. REQUIRES: !chooses_order(program) && !shares_links(program).
+/// Runs the longest path over the fixed order of `program`. Throws: Error on deadlock, saying who
+/// waits for what. REQUIRES: !chooses_order(program) && !shares_links(program).
 RunSummary run_longest_path(const Program& program, const TraceSink& sink);
 
-/// Time-ordered loop without SimGrid, for any program. Throws: Error on deadlock.
+/// Runs any program in order of time, without SimGrid. Throws: Error on deadlock.
 RunSummary run_event_loop(const Program& program, const TraceSink& sink);
 
 /// Runs by the longest path where the order is fixed and no link is shared, else by the event loop.
@@ -30,7 +30,7 @@ RunSummary run_native(const Program& program, const TraceSink& sink);
 /// that fails, Error if this build has none.
 void load_simgrid();
 
-/// Throws: Error on deadlock; Unavailable if the module cannot be opened.
+/// Runs on SimGrid. Throws: Error on deadlock; Unavailable if the module cannot be opened.
 /// REQUIRES: the first SimGrid run of this process.
 RunSummary run_simgrid(const Program& program, const TraceSink& sink);
 
@@ -45,8 +45,8 @@ inline EngineKind engine_of_many(EngineKind kind) {
 /// Runs `program`; a SimGrid run happens in a forked child whose trace is delivered here.
 RunSummary run_program(const Program& program, EngineKind kind, const TraceSink& sink);
 
-/// `program` with the order that a run of it realised: ranks and wires repeat it, whatever the
-/// times. The longest path of a frozen program that shares no links has the times of that run.
+/// Returns `program` with the order that a run of it realised: ranks and wires repeat it, whatever
+/// the times. The longest path of a frozen program that shares no links has the times of that run.
 Program freeze(const Program& program, EngineKind kind);
 /// Freezes the order of a run that an engine or an executor logged. REQUIRES: all of it was logged.
 Program freeze(const Program& program, const TraceLog& log);

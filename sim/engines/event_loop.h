@@ -6,6 +6,10 @@
 // choose chooses; ops that take no time make the instant go round again.
 // Transfers on wires of their own are worked out when they are sent. Those on wires that share a
 // link are handed to the driver by `start_shared`; the driver reports their end by end_shared().
+//
+// Example: 1F1B of two stages and two micro-batches, F of 1 s, B of 2 s, messages of no time.
+// start() begins F0 of stage 0. The instants are 1, 2, 4, 5, 6, 7 and 9 s; at 1 s F1 of stage 0 and
+// F0 of stage 1 begin.
 #pragma once
 
 #include <cstdint>

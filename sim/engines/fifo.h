@@ -8,6 +8,7 @@
 namespace interlock {
 
 /// First in, first out; nothing moves except when the block doubles, or by move_to_front().
+/// Example: 5, 6, 7 are pushed; at(2) is 7. After move_to_front(2) they come out as 7, 5, 6.
 template <class T>
 class Fifo {
  public:

@@ -37,7 +37,7 @@ class KernelRates {
     int stream = 0;
     std::uint32_t generation = 0;  // never 0, and no two alike
   };
-  /// `span`, all of which takes `ticks` alone, begins at `now`.
+  /// Notes that `span`, all of which takes `ticks` alone, begins at `now`.
   End begin(const Span& span, int stream, double ticks, double now);
   /// Returns true if an End of `rank` is the last one that was announced.
   bool is_current(int rank, std::uint32_t generation) const {
@@ -45,8 +45,8 @@ class KernelRates {
   }
   /// Ends the op of `rank`; returns its span.
   Span end(int rank);
-  /// Some communication begins or ends at `rank`. Returns the new end of the op under way, if its
-  /// end has moved.
+  /// Notes that some communication begins or ends at `rank`. Returns the new end of the op under
+  /// way, if its end has moved.
   std::optional<End> change(int rank, const KernelLoad& load, bool begins, double now);
 
   const KernelLoad& of_sender(int channel) const { return senders_[channel]; }

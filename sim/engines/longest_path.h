@@ -5,6 +5,11 @@
 // computed yet (a message, room in a queue, an event, its turn); it is then set aside and taken up
 // again by the stream that provides it. No clock is shared and no event is queued, so the order in
 // which streams are taken up does not matter, and a task costs a few nanoseconds.
+//
+// Example: 1F1B of two stages and two micro-batches, F of 1 s, B of 2 s, messages of no time.
+// Stream 0 runs F0 and F1 up to 2 s, and is set aside at the Receive of gradient 0. Stream 1 runs
+// F0 from 1 s, B0, whose Send makes stream 0 ready, F1 and B1, up to 7 s. Stream 0 then runs B0
+// from 4 s and B1 from 7 s to 9 s.
 #pragma once
 
 #include <deque>

@@ -8,13 +8,15 @@
 
 namespace interlock {
 
-/// Two let go of each: the transfer when it ends, and the head. Only what one of them let go of is
-/// remembered. Time is of any kind that orders.
+/// Remembers messages that either their transfer or the head has finished with, until both have;
+/// then their bytes are freed. Time is any type with an order.
+/// Example: the transfer of micro-batch 0 on channel 3 ends at 4 s: let_go(3, 0, 4 s) returns
+/// nothing. The head is done at 5 s: let_go(3, 0, 5 s) returns 5 s, and nothing is remembered.
 template <class Time>
 class MessageHolds {
  public:
-  /// Notes that one of the two lets go of the message at `time`; returns when its bytes are freed,
-  /// if that was the second.
+  /// Notes that the transfer or the head is done with the message at `time`; returns when its bytes
+  /// are freed, if the other was done before.
   std::optional<Time> let_go(int channel, int micro_batch, Time time) {
     const auto [entry, first] = times_.try_emplace({channel, micro_batch}, time);
     if (first) return {};

@@ -128,7 +128,7 @@ class Star {
   void seal() { zone_->seal(); }
 
  private:
-  /// SimGrid weighs flows by latency, so links have none.
+  /// Makes `link` ready, without latency, as SimGrid would weigh flows by it.
   static simgrid::s4u::Link* ready(simgrid::s4u::Link* link) {
     link->set_latency(0.0);
     link->seal();

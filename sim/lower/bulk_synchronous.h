@@ -15,7 +15,7 @@ namespace interlock {
 
 /// Returns why `program` cannot be run so; empty if it can.
 std::string bulk_synchronous_problem(const Program& program);
-/// `program` with a barrier after every phase, its loops written out.
+/// Returns `program` with a barrier after every phase, its loops written out.
 /// REQUIRES: bulk_synchronous_problem(program) is empty.
 Program bulk_synchronous(const Program& program);
 

@@ -8,6 +8,10 @@
 // of each of its groups is simulated, all that is known beforehand, and pieces are written as one.
 // Tokens that pass to experts and back beside kernels make steps of pieces (sim/plan/passages.h);
 // those of two ops of a pair take turns.
+//
+// Example: a backward of 12 ms gathers weights in three turns, one of them ahead, and sends
+// gradients in two. It becomes: begin gathers 0 and 1, wait for 0, 4 ms; begin gather 2, wait for
+// 1, 4 ms, begin send 0; wait for gather 2, 4 ms, begin send 1.
 #pragma once
 
 #include <array>
@@ -52,10 +56,10 @@ class ExchangeLowering {
   void begin(const Op& op, const std::vector<Exchange>& exchanges, int window);
   /// Ends what begin(), or `sends`, began for the generation of `micro_batch`.
   void end(const Op& op, const std::vector<Exchange>& exchanges, int window, int micro_batch);
-  /// Each turn of `answer` will begin when that of `exchange` is done.
+  /// Makes each turn of `answer` begin when that of `exchange` is done.
   void answer(const Op& op, const Exchange& exchange, const Exchange& answer, int window);
-  /// Between the device and its host, for the micro-batch of `op`: stash, which the memory that it
-  /// leaves gives back when the copy is done.
+  /// Begins to copy stash between the device and its host, for the micro-batch of `op`. The memory
+  /// that it leaves is given back when the copy is done.
   void begin_host_copy(const Op& op, const Exchange& copy);
   void end_host_copy(const Op& op, const Exchange& copy);
   /// Returns whether a device holds what a stage sends in buffers apart from the gradients that it

@@ -9,6 +9,8 @@
 
 namespace interlock {
 
+/// Example: allocate(0F0, Stash, 4 MiB) and allocate(0F1, Stash, 4 MiB) append Allocate (buffer 0,
+/// micro-batch 0) and Allocate (buffer 0, micro-batch 1): both are of one buffer of stage 0.
 class InstructionWriter {
  public:
   InstructionWriter(Program& program, int stages);

@@ -7,7 +7,7 @@
 
 namespace interlock {
 
-/// Ops, times, messages and bytes of a run of `shape`, with `capacity` (ranks) bytes on the
+/// Returns ops, times, messages and bytes of a run of `shape`, with `capacity` (ranks) bytes on the
 /// ranks. What `inputs` says of the schedule itself is not read.
 /// REQUIRES: one copy of the model, whole sequences.
 ListInputs list_inputs(LowerInputs inputs, const ScheduleInputs& shape,

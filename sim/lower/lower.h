@@ -37,7 +37,8 @@ struct LowerInputs {
   SchedulePolicy policy;
   Strategy strategy;
   std::vector<StageRole> roles;  // (stages)
-  /// (machines, slices, stages): what each stage costs on each machine of the cluster.
+  /// (machines, slices, stages): the cost of each stage on each machine of the cluster.
+  /// Example: two machines, one slice, four stages: stages[4 + 3] is stage 3's cost on machine 1.
   std::vector<StageCost> stages;
   Cluster cluster;
   Mesh mesh;  // of a pipeline alone where all its degrees are 1: rank r is device r

@@ -1,5 +1,9 @@
 // OpCosts: what an op of a schedule costs, and the bytes of what it reads and makes.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: a middle stage under global training whose forward takes 1 ms, the two halves of its
+// backward 1 ms each, what the backward first computes again 1 ms, and its update 0.1 ms. of() its
+// B is 2 ms, recompute() 1 ms, turn() 1 + 2 + 1 + 0.1 = 4.1 ms.
 #pragma once
 
 #include "sim/lower/lower.h"
@@ -30,7 +34,7 @@ class OpCosts {
     return stage - stage % stages_of_replica_ + stages_of_replica_ - 1;
   }
 
-  /// Costs of `stage` for the slice that `micro_batch` is.
+  /// Returns the costs of `stage` for the slice that `micro_batch` is.
   const StageCost& of_stage(int stage, int micro_batch) const {
     return inputs_.stages[micro_batch % inputs_.schedule.slices * stages_ + stage];
   }
@@ -39,13 +43,13 @@ class OpCosts {
   Bytes input(const Op& op) const;
   /// Returns the bytes that a backward sends to the stage below: the gradient of the input.
   Bytes input_gradient(const Op& op) const;
-  /// I, B, W. CHECKs that the op's loss reaches its stage.
+  /// Returns the traversal of an I, B or W. CHECKs that the op's loss reaches its stage.
   const Traversal& traversal(const Op& op) const;
-  /// I, B, W: what goes back first computes again.
+  /// Returns the cost of what an I, B or W first computes again.
   const OpCost& recompute(const Op& op) const {
     return recompute_cost(of_stage(op), traversal(op));
   }
-  /// B: the part of its cost that makes gradients of weights.
+  /// Returns the part of the cost of a B that makes gradients of weights.
   const OpCost& weight_gradients(const Op& op) const {
     const StageCost& stage = of_stage(op);
     return traversal(op).partial ? stage.link.backward_weight : stage.backward_weight;

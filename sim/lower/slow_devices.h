@@ -21,7 +21,7 @@ struct SlowDevices {
   double slowdown = 1;
 };
 
-/// By simulated rank: how much slower the slowest device computes for which it stands.
+/// Returns, by simulated rank, how much slower the slowest of its devices computes.
 std::vector<double> slowdowns(const std::vector<SlowDevices>& slow, const Mesh& mesh,
                               const Unfolded& unfolded);
 /// Returns why ranks do not do what others do for which they stand; empty if they do.

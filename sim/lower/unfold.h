@@ -9,8 +9,8 @@
 
 namespace interlock {
 
-/// `inputs` with a schedule, roles and costs of every replica that is simulated one by one; costs
-/// are then those on the machine that holds a stage: (slices, stages).
+/// Returns `inputs` with a schedule, roles and costs of every replica that is simulated one by one;
+/// costs are then those on the machine that holds a stage: (slices, stages).
 LowerInputs unfold(LowerInputs inputs);
 
 /// Returns the foldings of a mesh, those of fewest simulated ranks first; the last one folds

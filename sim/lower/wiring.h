@@ -21,6 +21,8 @@ namespace interlock {
 /// Makes channels on demand. Micro-batches in flight at once travel in channels of their own
 /// (slot = micro_batch % in_flight), because their order is not known beforehand; token slices do
 /// (slot = slice), because their sizes differ.
+/// Example: two micro-batches in flight. channel(Activation, 0, 1, b) is one channel for b = 0, 2,
+/// 4, ... and another for b = 1, 3, 5, ...; both are on the wire from rank 0 to rank 1.
 class Wiring {
  public:
   /// `alone`: see FoldedLinks.
@@ -37,13 +39,13 @@ class Wiring {
   int add_channel(Channel channel);
   /// Returns the collective of the ranks of `communicator`, each of which is one device.
   int collective_of_communicator(const Exchange& exchange, int communicator);
-  /// Members of a collective's group that are simulated.
+  /// Returns how many members of a collective's group are simulated.
   int members(int collective) const {
     return static_cast<int>(
         program_.communicators[program_.collectives[collective].communicator].ranks.size());
   }
-  /// To be called when everything is made. Gives collectives their wires, replaces links by those
-  /// that stand for them, and marks what shares them. Returns why the folding is not exact, or "".
+  /// Gives collectives their wires, replaces links by those that stand for them, and marks what
+  /// shares them. Returns why the folding is not exact, or "".
   std::string finish();
 
  private:
@@ -53,7 +55,7 @@ class Wiring {
   void reshard(Channel& channel);
   int part_wire(int whole, const std::vector<LinkId>& way);
   int communicator_of(const Exchange& exchange, int rank, const std::vector<int>& group);
-  /// Who does a collective, and for which stage.
+  /// The devices that do a collective, and the stage that they do it for.
   struct Doers {
     std::vector<int> group;  // devices
     int rank = 0, stage = 0, communicator = 0;

@@ -31,7 +31,9 @@ class Collector {
     std::array<double, kTimeUses> time{};  // likewise
     double replays = 0;
   };
-  /// Micro-batches [first, end) of one window, forwarded after as many updates.
+  /// Micro-batches [first, end) of one window, forwarded after that number of updates.
+  /// Example: {4, 6, 1}. If three updates are done when the fourth uses their gradients, both
+  /// micro-batches have missed 3 - 1 = 2 updates.
   struct Forwards {
     int first = 0, end = 0, updates = 0;
   };

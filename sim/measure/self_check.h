@@ -16,6 +16,8 @@ namespace interlock {
 /// Says which figures of `metrics` do not add up, and to what; empty if all do. Shares of time of a
 /// device lie in [0, 1] and add up to 1; the causes of its idle time add up to it, messages and
 /// exchanges to exposed communication; memory by class adds up to the peak.
+/// Example: in a step of 2 s a device is busy for 1 s, exchanges take 0.2 s, messages 0.2 s and
+/// drain 0.6 s. A drain of 0.8 s would be a fault: causes of idling are 1.2 s, and not 1 s.
 std::string sum_fault(const Metrics& metrics);
 
 /// Counts what a trace tells: a sink beside others.

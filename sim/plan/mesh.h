@@ -37,7 +37,7 @@ namespace interlock {
 
 enum class Dimension { Tensor, Context, Data, Pipeline };
 inline constexpr int kDimensions = 4;
-/// "tensor", "context", "data", "pipeline".
+/// Returns "tensor", "context", "data" and "pipeline".
 const std::vector<std::string>& dimension_names();
 
 /// By Dimension.

@@ -23,7 +23,7 @@ struct Offload {
   bool any() const { return activations > 0 || optimizer > 0; }
 };
 
-/// `stage` with what is left on its device, and what its host has.
+/// Leaves in `stage` what stays on its device, and notes what its host has.
 /// REQUIRES: apply_zero() was applied to it.
 void apply_offload(const Offload& offload, const DataParallel& policy, const Mesh& mesh,
                    StageCost& stage);

@@ -33,7 +33,7 @@ struct OpCost {
   // Shares of the time that wait for arithmetic and for memory. The rest: launches, message copies.
   double compute_bound = 0, memory_bound = 0;
   std::array<Seconds, kKernelPlaces> at = {};  // of `time`: kernels of modules whose tokens pass
-  /// Nothing is exchanged beside the kernels of another op: what waits, waits.
+  /// Adds a cost. Nothing is exchanged beside the kernels of another op: what waits, waits.
   OpCost& operator+=(const OpCost& other);
   /// REQUIRES: `part` was added before.
   OpCost& operator-=(const OpCost& part);
@@ -120,8 +120,8 @@ OpCost traversal_cost(const StageCost& stage, const Strategy& strategy, const Tr
 /// Returns the cost of the recompute with which a traversal begins.
 const OpCost& recompute_cost(const StageCost& stage, const Traversal& traversal);
 
-/// Busy time of modules [first, last) as `stage` for one micro-batch, everything it executes
-/// included; the update counts one `update_every`-th. For balanced_partition.
+/// Returns the busy time of modules [first, last) as `stage` for one micro-batch, everything it
+/// executes included; the update counts one `update_every`-th. For balanced_partition.
 StageTime busy_time(const std::vector<StageCost>& modules, const Strategy& strategy,
                     const std::vector<StageRole>& roles, int update_every);
 

@@ -70,11 +70,11 @@ struct Division {
 /// for each size, and for each bound samples * sizes steps.
 Division balanced_batches(const StepInputs& inputs);
 
-/// `slices` lengths as equal as whole units allow, longer ones first.
+/// Returns `slices` lengths as equal as whole units allow, longer ones first.
 std::vector<int> equal_slices(int units, int slices);
 
-/// `slices` lengths, the longest of which takes as little time as can be: as nearly equal times as
-/// whole units allow. REQUIRES: a longer slice takes no less.
+/// Returns `slices` lengths, the longest of which takes as little time as can be: as nearly equal
+/// times as whole units allow. REQUIRES: a longer slice takes no less.
 /// Time: kBisections * slices * log2(units) prices.
 std::vector<int> equal_time_slices(int units, int slices, const SliceTime& time);
 

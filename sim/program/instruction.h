@@ -39,7 +39,7 @@ enum class MemoryClass : std::uint8_t {
   HostStash,  // in the memory of the device's host
 };
 inline constexpr int kMemoryClasses = 9;  // of a device: all before HostStash
-/// "weights", "weight_versions", ...: the keys of the result.
+/// Returns "weights", "weight_versions", ...: the keys of the result.
 const char* name_of(MemoryClass memory_class);
 
 enum class Opcode : std::uint8_t { Compute, Send, Receive, Record, Wait, Allocate, Free };

@@ -5,7 +5,8 @@
 // turns of frozen orders. It knows no clock. Readers that ask what a finished run depended on walk
 // the issues, and carry along what they want to know: causes, nodes of execution traces, memory.
 //
-// Two stages, one micro-batch, stage 0 on stream 0 and stage 1 on stream 1, are issued as
+// Example: two stages and one micro-batch, with stage 0 on stream 0 and stage 1 on stream 1, are
+// issued as
 //   stream 0  Compute 0F0
 //   stream 0  Send    to stage 1     slot 0
 //   stream 1  Receive from stage 0   slot 0: the message that was sent there

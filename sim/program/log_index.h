@@ -55,7 +55,7 @@ struct LogIndex {
   std::vector<std::int32_t> collective_before;  // in the same communicator
 };
 
-/// `log` must outlive the index.
+/// Makes the index of `log`, which must outlive it.
 LogIndex index_log(const Program& program, const TraceLog& log);
 
 }  // namespace interlock

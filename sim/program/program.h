@@ -140,7 +140,7 @@ inline int model_stage(const Program& program, int stage) {
 }
 /// Turns that segment `index` of the program makes in `stream`, which it belongs to.
 std::int64_t turns_of(const Program& program, const Stream& stream, int index);
-/// Computes, messages between ranks and joinings of collectives, over the whole run.
+/// Counts computes, messages between ranks and joinings of collectives, over the whole run.
 std::int64_t count_tasks(const Program& program);
 /// Returns true if two wires share a link, so that times depend on contention.
 bool shares_links(const Program& program);

@@ -27,7 +27,8 @@ struct Jitter {
 /// Returns the largest spread that `shape` may have. Of normal factors one in thirty thousand would
 /// be below 0 then, and is 0; uniform ones begin at 0; gamma ones are exponential.
 double most_spread(JitterShape shape);
-/// Factor number `stream` under `seed`. REQUIRES: 0 < jitter.spread <= most_spread(jitter.shape).
+/// Returns factor number `stream` under `seed`.
+/// REQUIRES: 0 < jitter.spread <= most_spread(jitter.shape).
 double jitter_factor(const Jitter& jitter, std::uint64_t seed, std::uint64_t stream);
 
 /// A rank that computes slower in steps [first, end).

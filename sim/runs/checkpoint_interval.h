@@ -20,13 +20,14 @@ struct CheckpointCosts {
   Seconds mean_time_between_failures;
 };
 
-/// sqrt(2 write M), M the mean time between failures: the first-order optimum (J. W. Young, A first
-/// order approximation to the optimum checkpoint interval, CACM 17(9), 1974).
+/// Returns sqrt(2 write M), M the mean time between failures: the first-order optimum (J. W. Young,
+/// A first order approximation to the optimum checkpoint interval, CACM 17(9), 1974).
 Seconds young_interval(const CheckpointCosts& costs);
 
-/// sqrt(2 write M) (1 + x / 3 + x^2 / 9) - write with x = sqrt(write / 2M) where write < 2M, else
-/// M (J. T. Daly, A higher order estimate of the optimum checkpoint interval for restart dumps,
-/// Future Generation Computer Systems 22(3), 2006; the form recalled, its figures 3 to 5 met).
+/// Returns sqrt(2 write M) (1 + x / 3 + x^2 / 9) - write with x = sqrt(write / 2M) where write <
+/// 2M, else M (J. T. Daly, A higher order estimate of the optimum checkpoint interval for restart
+/// dumps, Future Generation Computer Systems 22(3), 2006; the form recalled, its figures 3 to 5
+/// met).
 Seconds daly_interval(const CheckpointCosts& costs);
 
 /// Returns the expected time for `work` of training in intervals of `interval`, the last one

@@ -3,6 +3,10 @@
 //
 // Devices are interchangeable. Those of no replica are idle, and take the places of others when
 // replicas are regrouped; a replica that cannot be filled is dissolved, and its devices are idle.
+//
+// Example: two replicas of two devices, and a fifth device, which is idle. Device 1 goes down:
+// apply() returns true and whole() is 1. After regroup() replica 0 consists of devices 0 and 4;
+// only replica 1 holds the state until share_state().
 #pragma once
 
 #include <set>
@@ -21,7 +25,7 @@ class ReplicaPool {
   /// Applies an event. Returns true if a device of a replica went down; the replica then neither
   /// runs nor holds the state.
   bool apply(const DeviceEvent& event);
-  /// Replicas that could be made of all devices that are up.
+  /// Returns how many replicas could be made of all devices that are up.
   int possible() const;
   /// Forms as many replicas as possible.
   void regroup();

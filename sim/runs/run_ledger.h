@@ -3,6 +3,10 @@
 //
 // Steps that are done but in no checkpoint yet are unsaved: a rollback undoes them, and their time
 // is lost; a checkpoint that is safe makes it useful.
+//
+// Example: steps of 1 s, a checkpoint after four. Steps 0 to 3 are done and written: done() is 4,
+// and 4 s are useful. Step 4 is done, then 0.7 s of step 5: done() is 5, 0.7 s are lost. fail() and
+// roll_back() make done() 4 again, and 1.7 s are lost.
 #pragma once
 
 #include <vector>
@@ -21,17 +25,18 @@ class RunLedger {
   bool finished() const { return durable_ == plan_.steps; }
   bool checkpoint_due() const;
   std::int64_t steps_until_checkpoint() const;
-  /// Ticks of `steps` steps with `replicas` replicas; at least one, so that time goes on.
+  /// Returns the ticks of `steps` steps with `replicas` replicas; at least 1, so that time goes on.
   RunTicks length_of(std::int64_t steps, int replicas) const;
-  /// Ticks until the end of the step that is under way after `elapsed` ticks.
+  /// Returns the ticks from the start of a stretch of training to the end of the step that is under
+  /// way after `elapsed` of them.
   RunTicks step_end_from(RunTicks elapsed, int replicas) const;
 
-  /// Training with `replicas` replicas went on from `begin` to `end`, maybe amid a step.
+  /// Books training with `replicas` replicas from `begin` to `end`, which may lie amid a step.
   void train(RunTicks begin, RunTicks end, int replicas);
-  /// Time that is neither training nor lost.
+  /// Books time that is neither training nor lost.
   void book(RunSpan::Kind kind, RunTicks begin, RunTicks end);
 
-  /// Training stood for a checkpoint of all that is done; it is safe, or being written.
+  /// Notes that training stood for a checkpoint of all steps done; it is safe, or being written.
   void write(RunTicks now);
   bool writing() const { return writing_; }
   RunTicks safe_at() const { return safe_at_; }

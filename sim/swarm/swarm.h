@@ -101,8 +101,9 @@ struct SwarmRecord {
 SwarmOutcome simulate_swarm(const SwarmInputs& inputs, std::uint64_t seed,
                             std::vector<SwarmRecord>* records = nullptr);
 
-/// Micro-batches that keep the slowest stage busy, or its links: twice its rate times the time of
-/// an unhindered way there and back (Little's law asks for once), and at least one for each peer.
+/// Returns how many micro-batches keep the slowest stage busy, or its links: twice its rate times
+/// the time of an unhindered way there and back (Little's law asks for once), and at least one for
+/// each peer.
 int enough_in_flight(const SwarmInputs& inputs);
 
 /// Returns the micro-batches per second of stages that have `peers` of speed 1: the rate of the

@@ -1,8 +1,12 @@
 // Parts of a simulated swarm, for the sources of swarm.h only.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A life is one stay of a machine in the swarm; one that comes back is a new life. Others take a
-// dead life for alive until they notice. Numbers of micro-batches are slots: two steps of them.
+// A life is one stay of a machine in the swarm; a machine that comes back begins a new life. Other
+// peers take a dead life for alive until they notice. Two steps are open at most, so micro-batches
+// are numbered in two slots, one for each of these steps.
+//
+// Example: two stages, four micro-batches a step. Step 3 has slot 3 % 2 = 1: its second micro-batch
+// is number 1 x 4 + 1 = 5, and the averaging of its stage 1 has the place 1 x 2 + 1 = 3.
 #pragma once
 
 #include <cstdint>

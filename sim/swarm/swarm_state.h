@@ -10,7 +10,8 @@
 
 namespace interlock {
 
-/// Time of a forward and a backward of `stage` on a peer of speed 1, with what it computes again.
+/// Returns the time of a forward and a backward of `stage` on a peer of speed 1, with what it
+/// computes again.
 Seconds swarm_work(const std::vector<SwarmStage>& stages, int stage);
 
 class Swarm {

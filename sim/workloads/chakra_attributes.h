@@ -1,4 +1,4 @@
-// ChakraAttributes: what a message of a Chakra trace says beside its fields.
+// ChakraAttributes: the attributes of a message of a Chakra trace, beside its fields.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -22,6 +22,8 @@ inline constexpr int kMostChakraCount = 1'000'000'000;
 /// Attributes by name; numbers of any type are numbers, lists are left out. Reads throw Error,
 /// which begins with `where`, if there is something else than expected, and give nothing if there
 /// is none.
+/// Example: {name "comm_size", int64_val 1048576}: number("comm_size", 0, 1e18) is 1,048,576, and
+/// of "comm_src", which is not there, nothing. If comm_size were a string, number() would throw.
 class ChakraAttributes {
  public:
   template <class Message>

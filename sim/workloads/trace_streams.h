@@ -5,6 +5,9 @@
 // too. What has to wait for something that the next op does not wait for gets a stream of its own,
 // or one whose end is there already by then: nothing waits for what its node does not come after.
 // Receives are where their message is waited for. Nodes of a program of ours are laid as they were.
+//
+// Example: node 0 is a Compute, 1 a Send after it, 2 a Receive, 3 a Compute after 0 and 2. They
+// make one stream: {0}, {1}, {3, waits for 2}.
 #pragma once
 
 #include <vector>

@@ -33,6 +33,8 @@ enum class ProbeKind {
 inline constexpr int kProbeKinds = 14;
 
 /// One kernel to time. `work` is what the models say of it, so that they find it in the table.
+/// Example: the forward of a ReLU over 64 rows of 256 fp32 numbers is {Relu, Fp32, a work of
+/// 131,072 bytes, rows 64, width 256}.
 struct Probe {
   ProbeKind kind = ProbeKind::Linear;
   Precision precision = Precision::Fp32;
@@ -85,8 +87,9 @@ struct Bench {
 /// This machine's processors, one thread at a time, with kernels on Eigen; fp32 only.
 Bench cpu_bench();
 
-/// GPU number `device`, or one of `partitions` equal ones of it, whose neighbours are the others;
-/// nothing if there is none to measure, and `why`. Throws: Error if it cannot be divided so.
+/// Returns GPU number `device`, or one of `partitions` equal ones of it, whose neighbours are the
+/// others; nothing if there is none to measure, and `why`. Throws: Error if it cannot be divided
+/// so.
 std::optional<Bench> cuda_bench(int device, int partitions, std::string& why);
 
 }  // namespace interlock

@@ -19,9 +19,9 @@ std::string device_file(const Calibration& calibration, const CalibrationStamp& 
 /// Returns one line for each sample.
 std::string samples_csv(const Calibration& calibration);
 
-/// "interior" or "largest".
+/// Returns "interior" or "largest".
 const char* name_of(SamplePart part);
-/// "products" or "copies".
+/// Returns "products" or "copies".
 const char* name_of(Beside beside);
 
 }  // namespace interlock

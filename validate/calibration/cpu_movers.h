@@ -13,7 +13,8 @@ namespace interlock {
 /// A matrix that a kernel works on for as long as the kernel is there.
 using Operand = std::shared_ptr<Matrix<float>>;
 
-/// Random normal numbers. They repeat: what matters is that they are neither zeros nor equal.
+/// Returns random normal numbers. They repeat: what matters is that they are neither zeros nor
+/// equal.
 Operand normal_operand(Eigen::Index rows, Eigen::Index columns, std::uint64_t seed);
 
 inline ConstMatrixView<float> read(const Operand& operand) {

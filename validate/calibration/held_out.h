@@ -1,9 +1,12 @@
 // Held-out errors: how wrong a fit is about kernels that it has not seen.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Of each class the largest 15 % are held out, to see how far the fit can be stretched, and of the
+// The largest 15 % of each class are held out, to see how far the fit can be stretched, and of the
 // rest one in five at random, to see how well it fills gaps. What is shipped is fitted to all
-// samples; its errors are said to be those of the fit to the others.
+// samples; the errors that are told of it are those of the fit to the others.
+//
+// Example: of 100 products the 15 with the most flops are Largest, and of the other 85 about 17 are
+// Interior. The fit to the 68 that are left is judged by each of both parts, in a row of its own.
 #pragma once
 
 #include <vector>
@@ -29,7 +32,7 @@ struct HeldOutErrors {
   double known = 0;  // share whose kernel the simulator knew
 };
 
-/// By precision, class and part. Parts without samples are left out.
+/// Returns the errors by precision, class and part. Parts without samples are left out.
 std::vector<HeldOutErrors> held_out_errors(const std::vector<Sample>& samples,
                                            const std::vector<StreamPoint>& stream, int seed);
 

@@ -14,7 +14,8 @@ namespace interlock {
 
 /// Returns the time of plain streams without their launches, made to grow with the bytes: where a
 /// shorter one took longer, both take the (geometric) mean. `samples`: of plain copies, in any
-/// order.
+/// order. Example: copies of 1 MB and 2 MB take 12 us and 10 us, a launch 2 us. That leaves 10 us
+/// and 8 us, so both points are sqrt(10 x 8) = 8.94 us.
 std::vector<StreamPoint> fit_stream(const std::vector<Sample>& samples, Seconds launch);
 
 /// A first guess, and how strongly parameters are drawn to it: the square of a logarithm that

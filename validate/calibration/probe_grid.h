@@ -9,7 +9,7 @@
 
 namespace interlock {
 
-/// How many there are of each kind, and how large they may be.
+/// The number of kernels of each kind, and how large they may be.
 struct GridSize {
   int linears = 60, attentions = 24, convolutions = 24, sizes = 16;  // sizes: of what moves bytes
   Flops most_flops;
@@ -20,20 +20,20 @@ struct GridSize {
   std::int64_t longest_side = 4096;
 };
 
-/// Kernels of every class and role; sizes are even in logarithms, those of products drawn.
+/// Returns kernels of every class and role; sizes are even in logarithms, those of products drawn.
 std::vector<Probe> probe_grid(const GridSize& size, Precision precision);
 
 /// Returns true if the table of a calibrated device cannot tell the two apart: it knows them by
 /// class, role, variant, launches, flops, bytes and shape.
 bool is_same_kernel(const Work& a, const Work& b);
 
-/// Plain copies of 4 KiB to `most_bytes`.
+/// Returns plain copies of 4 KiB to `most_bytes`, of 4 KiB, 512 KiB and 64 MiB, e.g., for three.
 std::vector<Probe> stream_probes(int count, Bytes most_bytes, Precision precision);
 
-/// Probes of everything that moves bytes, on matrices of (rows, width).
+/// Returns probes of everything that moves bytes, on matrices of (rows, width).
 std::vector<Probe> mover_probes(std::int64_t rows, std::int64_t width, Precision precision);
 
-/// Probes of one operator of models/, one for each role that it has.
+/// Returns probes of one operator of models/, one for each role that it has.
 std::vector<Probe> linear_probes(std::int64_t rows, std::int64_t inputs, std::int64_t outputs,
                                  Precision precision);
 

@@ -8,6 +8,10 @@
 //                  what is wrong with order, dependencies and messages.
 // Between the first two and the last stands the step that the engine makes of the times of ops
 // alone: a prediction from measured ops, of a schedule that they were not measured in.
+//
+// Example: a step is predicted to take 10 ms and takes 12 ms. From the times of ops alone the
+// engine makes 11 ms, from those in the run 11.8 ms: end_to_end_error() is -16.7 %,
+// from_alone_error() -8.3 %, replay_error() -1.7 %.
 #pragma once
 
 #include <optional>
@@ -26,7 +30,7 @@ namespace interlock {
 enum class OpClock { Wall, Processor };
 const char* name_of(OpClock clock);
 
-/// `program` with the times that its ops took in a run, in the order that the run realised.
+/// Returns `program` with the times that its ops took in a run, in the order that the run realised.
 Program replay_of(const Program& program, const TraceLog& log, const std::vector<OpSample>& samples,
                   OpClock clock);
 
@@ -76,7 +80,7 @@ struct ComparisonInputs {
   MeasureInputs measure;
 };
 
-/// `predicted`, a run of the program by an engine, against `run`, of the same program.
+/// Compares `predicted`, a run of the program by an engine, with `run`, of the same program.
 /// With OpClock::Processor the measured steps are those of the replay: threads that share
 /// processors make no steps that anyone could predict. The replay then tells nothing.
 Comparison compare_runs(const Measurement& predicted, const MeasuredRun& run,

@@ -53,7 +53,8 @@ std::string validation_table(const std::vector<Comparison>& comparisons, const T
 std::string validation_html(const std::vector<Comparison>& comparisons,
                             const std::vector<ScenarioResult>& runs);
 
-/// "interlock-validation/1", see docs/validation.md. `prediction`: the checksum of prediction_json.
+/// Returns the comparisons as "interlock-validation/1", see docs/validation.md. `prediction`: the
+/// checksum of prediction_json.
 std::string validation_json(const std::vector<Comparison>& comparisons,
                             const std::string& prediction);
 

@@ -35,8 +35,8 @@ struct ExactResult {
 /// Returns true if the program "cbc" can be found.
 bool has_exact_solver();
 
-/// From the first start to the last end of one step. Nothing if CBC is not installed or found no
-/// order in its time.
+/// Finds the shortest time from the first start to the last end of one step. Returns nothing if CBC
+/// is not installed or found no order in its time.
 std::optional<ExactResult> solve_exact(const ExactInputs& inputs);
 
 }  // namespace interlock

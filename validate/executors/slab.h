@@ -2,6 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // It deals in offsets, so that it serves host memory, device memory and no memory at all alike.
+//
+// Example: in a Slab of 1,024 bytes 300 bytes get offset 0 and 100 bytes offset 512. When the first
+// is released, gaps are 512 bytes at 0 and 256 bytes at 768: 200 bytes go to the smaller one.
+// live() is then 300, peak() 400, allocated_peak() 768 and reach() 1,024.
 #pragma once
 
 #include <array>

@@ -1,5 +1,8 @@
 // Unrolling: the loops of a stream written out, for executors that simply walk a list.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: a stream with repeats 2 x { 3 x { F (0) } stride 1 } and stride 3 has the code F (0), F
+// (1), F (2), F (3), F (4), F (5).
 #pragma once
 
 #include <array>

@@ -1,5 +1,8 @@
 // JobPlan: what a job's program and network say together of one stage.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: a stage with an input of 8 KiB, a stash of 24 KiB and workspaces of 16 KiB: kept() is 32
+// KiB and needed() 16 KiB. If it reads its input again, kept() and needed() are 24 KiB each.
 #pragma once
 
 #include <memory>

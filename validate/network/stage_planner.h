@@ -38,7 +38,9 @@ class StagePlanner {
     std::int64_t bytes = 0;
     std::vector<Step> steps = {};
   };
-  /// A tensor of the workspace. Until all are known its offset is a number of its own.
+  /// A tensor of the workspace. Until all are known its offset is a number of its own. Example: 64
+  /// bytes for steps [0, 2), 96 for [1, 3) and 64 for [2, 4) take 160: the third lies where the
+  /// first did.
   struct Taken {
     std::int64_t offset = 0, bytes = 0;
     std::size_t begin = 0, end = 0;  // steps that it lives through: [begin, end)
@@ -50,7 +52,7 @@ class StagePlanner {
   };
 
   void number_parameters(const std::vector<Layer>& layers);
-  /// `inner`: what selective recomputation does not keep, either.
+  /// Keeps a tensor. `inner`: selective recomputation does not keep it, either.
   Tensor keep(std::int64_t rows, int columns, int bytes, bool inner = false);
   bool is_top(const std::vector<Layer>& layers) const { return &layers == &inputs_.layers; }
   Tensor made(const Layer& layer, const Tensor& x) const;

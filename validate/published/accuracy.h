@@ -72,8 +72,8 @@ struct Accuracy {
   FitSummary fit;
 };
 
-/// Spearman's rank correlation; equal values share their mean rank. Nothing if all of one are
-/// equal. REQUIRES: as many of both.
+/// Returns Spearman's rank correlation; equal values share their mean rank. Nothing if all of one
+/// are equal. REQUIRES: as many of both.
 std::optional<double> spearman(const std::vector<double>& a, const std::vector<double>& b);
 
 /// Returns the prediction of what was measured; nothing if the scenario does not say it.

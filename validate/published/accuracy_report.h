@@ -20,17 +20,17 @@ std::string accuracy_note();
 Grid worst_grid(const Accuracy& accuracy, std::size_t most);
 /// Rows that nothing is predicted for, and why.
 Grid refused_grid(const Accuracy& accuracy);
-/// `grid` as a table of Markdown.
+/// Returns `grid` as a table of Markdown.
 std::string markdown_table(const Grid& grid);
 /// Returns every value.
 Grid value_grid(const Accuracy& accuracy);
 
-/// For a terminal; `all_rows` adds every value.
+/// Returns the table for a terminal; `all_rows` adds every value.
 std::string accuracy_table(const Accuracy& accuracy, const TableStyle& style, bool all_rows);
-/// `command` and `date` say where it comes from.
+/// Returns the page; `command` and `date` say where it comes from.
 std::string accuracy_markdown(const Accuracy& accuracy, const std::string& command,
                               const std::string& date);
-/// "interlock-accuracy/1", see docs/validation.md.
+/// Returns the document "interlock-accuracy/1", see docs/validation.md.
 std::string accuracy_json(const Accuracy& accuracy);
 /// Returns a page with a plot of predicted against measured values.
 std::string accuracy_html(const Accuracy& accuracy);

@@ -10,8 +10,8 @@
 
 namespace interlock {
 
-/// Measured step times over predicted ones, of rows that count and tell the time of whole steps; a
-/// table for each generation of devices and framework of a published one.
+/// Returns measured step times over predicted ones, of rows that count and tell the time of whole
+/// steps; a table for each generation of devices and framework of a published one.
 std::vector<ErrorTable> error_tables(const Accuracy& accuracy);
 /// Returns tables of rows that were predicted with borrowed efficiencies, one for each source,
 /// device and lender. Rows that no device priced, which borrowing leaves as they are, do not count.
@@ -23,7 +23,9 @@ double widening_of(const std::vector<ErrorTable>& tables);
 /// Returns the file that read_published_errors() reads.
 std::string errors_json(const PublishedErrors& errors, const std::string& command);
 
-/// How often the truth lay within ranges that its own source had no part in, nor in their widening.
+/// The number of rows whose truth lay within ranges that their own source had no part in, nor in
+/// the widening of these. Example: a source has the ratios 0.9, 1.0, 1.2 and 1.5, and a range of
+/// 0.8 to 1.3 from the others: rows 4, within 3, median 1.2.
 struct Coverage {
   std::string source;
   int rows = 0, within = 0;

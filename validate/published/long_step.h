@@ -5,6 +5,9 @@
 // the one before. sim/measure/periods.h leaves turns out where that is exact to the last digit;
 // here, where links are shared and times settle only nearly, it is taken for granted. Tests hold
 // the result to that of the whole step.
+//
+// Example: 1F1B on four ranks with 512 micro-batches. shorter_steps() are {13, 17}. If those take
+// 32 s and 40 s, a turn takes 2 s, and the whole step 40 + 2 x (512 - 17) = 1,030 s.
 #pragma once
 
 #include <optional>
@@ -17,7 +20,7 @@ namespace interlock {
 struct ShorterSteps {
   int few = 1, more = 1;
 };
-/// Nothing if the step is too short to gain by it, or its schedule is no loop.
+/// Returns nothing if the step is too short to gain by it, or its schedule is no loop.
 std::optional<ShorterSteps> shorter_steps(const LaidOut& laid_out);
 
 struct LongStepResult {

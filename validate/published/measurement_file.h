@@ -4,6 +4,11 @@
 // A file holds the tables of one source. A table has a scenario, which is the base of all its rows,
 // and columns: paths of keys that a row sets (as --set would), words that tell rows apart, and what
 // was measured. docs/validation.md has the form.
+//
+// Example: the columns "id", "base", "series", "cluster.devices", "parallel.pipeline" and
+// "measured.speed_up" with the row ["K=4, M=1", "K=2, M=1", "TPU v3", 4, 4, 1.07] make a
+// MeasuredRow with that id, base and series, with measured {SpeedUp: 1.07}, and with the table's
+// scenario on four devices as its document.
 #pragma once
 
 #include <map>
@@ -37,7 +42,7 @@ enum class Measurand {
   StashRatio,       // stash_ratio: peak_stash_bytes over those of the row `base`
 };
 inline constexpr int kMeasurands = 18;
-/// "step_time_s", ...: by Measurand.
+/// Returns the names by Measurand: "step_time_s", ...
 const std::vector<std::string>& measurand_names();
 /// Returns true if a quantity is one of memory, not of speed.
 bool is_memory(Measurand what);

@@ -1,9 +1,9 @@
 // Fits numbers again: how well they serve sources, models and devices that had no part in them.
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tables of measurements name what was fitted on which of their rows, e.g.
-// "megatron-lm: kernel_issue, exchange_issue; A100: tile_ramp": keys of a framework's file, or of a
-// device's. Each is varied alone, between half and twice what it is, over rows that it prices.
+// The tables of measurements name what was fitted on which of their rows: keys of a framework's
+// file, or of a device's. Each is varied alone, between half and twice what it is, over rows that
+// it prices. Example: "megatron-lm: kernel_issue, exchange_issue; A100: tile_ramp" names three.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ namespace interlock {
 struct FittedParameter {
   std::string entry;                  // "megatron-lm", or "A100"
   std::string key;                    // "kernel_issue", "efficiency.gemm.compute"
-  std::vector<std::string> rests_on;  // "vtrain-a100: 276 rows"
+  std::vector<std::string> rests_on;  // "vtrain-a100: 180 rows"
 };
 
 /// A row's logarithm of predicted over measured at each factor of a parameter, and its groups.
@@ -27,7 +27,7 @@ struct VariedRow {
   std::vector<double> errors;
 };
 
-/// How far off rows are that had no part in a fit: the median of absolute errors.
+/// The error of rows that had no part in a fit: the median of its absolute values.
 struct LeftOut {
   int groups = 0;
   double error = 0;
@@ -46,7 +46,7 @@ struct ParameterFit {
 /// Returns the parameters that the tables of `files` name, in their order.
 std::vector<FittedParameter> fitted_parameters(const std::vector<MeasurementFile>& files);
 
-/// Factors by which a parameter is varied; the one in the middle is 1.
+/// Returns the factors by which a parameter is varied; the one in the middle is 1.
 const std::vector<double>& varied_factors();
 /// Fits a factor to `rows`: the least sum of absolute logarithms, with errors between factors by
 /// linear interpolation. Fills all but the texts.

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A pipeline that does not flush goes back with the weights that a micro-batch went forward with.
-// Say version 2 is the newest and micro-batch 7 went forward with version 1: weights lie twice,
-// the newest where the update writes and version 1 in a room beside it, until 7 has gone back.
+// Example: version 2 is the newest and micro-batch 7 went forward with version 1. Weights lie
+// twice, the newest where the update writes and version 1 in a room beside it, until 7 has gone
+// back.
 #pragma once
 
 #include <array>

@@ -4,6 +4,9 @@
 // A kernel that was measured as it is needs no formula: its row of the table is found again by the
 // simulator, which asks for the same work. Works do not say how wide their rows are or how many
 // heads share a product; the network that is trained does.
+//
+// Example: an MLP with hidden_sizes [1024, 1024, 1024] has two equal layers of 1,024 x 1,024: their
+// forwards are one work, and so one probe.
 #pragma once
 
 #include <vector>

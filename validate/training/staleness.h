@@ -10,9 +10,9 @@
 
 namespace interlock {
 
-/// For each number of updates that a stage made between a micro-batch's forward and the update that
-/// used its gradients, the most over stages: how many micro-batches had it. Of those whose
-/// updates are in `log`, which a run of `program` left.
+/// Returns how many micro-batches had each staleness: the updates that a stage made between the
+/// forward of a micro-batch and the update that used its gradients, the most over stages. Counts
+/// those whose updates are in `log`, which a run of `program` left.
 std::map<int, std::int64_t> staleness_of(const Program& program, const TraceLog& log);
 
 }  // namespace interlock

@@ -79,7 +79,7 @@ class FoldedLinks {
     bool alike = false;       // all links of the class
     Bytes bytes = {};         // on a link of the class, on average
   };
-  /// By the link that stands for the class.
+  /// Returns the uses by the link that stands for the class.
   std::unordered_map<LinkId, ClassUse> class_uses(const Orbit& orbit);
   LinkId link_of(const Use& use) const { return classes_.ids()[use.link]; }
   /// Returns why the folding is not exact whatever is shared; empty if nothing is wrong so far.

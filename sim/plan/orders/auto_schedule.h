@@ -15,7 +15,7 @@
 
 namespace interlock {
 
-/// Functions that say how good a schedule is.
+/// Functions that judge a schedule.
 struct ScheduleJudge {
   std::function<double(const SchedulePolicy&)> step_time;           // infinite if it cannot run
   std::function<std::vector<double>(const SchedulePolicy&)> peaks;  // (ranks) bytes
@@ -37,6 +37,10 @@ struct FoundSchedules {
   double least_memory = 0;              // bytes of a rank that the least of all orders takes
 };
 
+/// Returns the best orders that fit.
+/// Example: two ranks of 15 MB and two candidates: one of 11 ms with peaks of {22, 12} MB, one of
+/// 12 ms with {12, 12} MB. Without lists and starts, `fitting` is the second, and least_memory is
+/// 12 MB.
 FoundSchedules find_schedules(const SearchInputs& inputs, const ScheduleJudge& judge);
 
 }  // namespace interlock

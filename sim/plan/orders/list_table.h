@@ -1,5 +1,10 @@
 // ListTable: what the list scheduler knows of each op of each stage, and of each rank.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: two stages on two ranks, each with an F that takes 4 MiB and a B; activations of 1 MiB.
+// Slots 0 and 1 are F and B of stage 0, slots 2 and 3 those of stage 1. Slot 2 needs slot 0, slot 3
+// needs slot 2, and slot 1 needs slots 0 and 3, all for the same micro-batch; slot 0 sends to rank
+// 1. `forward` is {0, 2}, `weights` {1, 3}; for stage 1 `growth` is 5 MiB and `message` 1 MiB.
 #pragma once
 
 #include <vector>
@@ -10,7 +15,7 @@ namespace interlock {
 
 /// An op of a stage; it takes micro-batches in turn.
 struct ListSlot {
-  /// Must come after the end of `slot`, `shift` micro-batches before, by `delay`.
+  /// The op starts at the earliest `delay` after `slot` ended, `shift` micro-batches before.
   struct Need {
     int slot = 0, shift = 0;
     double delay = 0;

@@ -34,7 +34,7 @@ struct OrderMistake {
 /// both); and no message between two stages overtakes another.
 std::optional<OrderMistake> find_mistake(const StepOrder& order);
 
-/// "3B1": the stage of the model, the letter, the micro-batch.
+/// Returns "3B1": the stage of the model, the letter, the micro-batch.
 std::string name_of(const Op& op, const StepOrder& order);
 
 }  // namespace interlock

@@ -1,5 +1,9 @@
 // Draft: a schedule's text on its way to an order, and the passes over it.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Example: two rows, "0F0,1F1,1B1,0B0" and "1F0,1B0,0F1,0B1", are two stages and two micro-batches
+// that take two ways: copy_of is {0, 1}, ways are {{0, 1}, {1, 0}}, and the forward of stage 1 for
+// micro-batch 1 is the second action of row 0.
 #pragma once
 
 #include <map>
@@ -29,7 +33,7 @@ struct Draft {
 bool is_compute(const Action& action);
 /// Refuses a rank that runs nothing.
 void require_ops(const Draft& draft);
-/// B is the input half where a W follows, unless the file has a letter for the input half.
+/// Reads B as the input half where a W follows, unless the file has a letter for the input half.
 void read_old_letters(Draft& draft);
 /// Fills forwards and sizes.
 void find_forwards(Draft& draft);

@@ -25,8 +25,9 @@ StepOrder parse_schedule_text(std::string_view text, const std::string& file);
 /// The messages that a text names. Batched: those that stand side by side, in one cell.
 enum class TextMessages { None, Single, Batched };
 
-/// `order` in PyTorch's form, updates left out. Messages stand where PyTorch puts them: a send
-/// behind its op, and the receive where the other rank is at that moment if every op takes a turn.
+/// Writes `order` in PyTorch's form, updates left out. Messages stand where PyTorch puts them: a
+/// send behind its op, and the receive where the other rank is at that moment if every op takes a
+/// turn.
 std::string schedule_text(const StepOrder& order, TextMessages messages = TextMessages::None);
 
 /// Returns the first step of `schedule`. Throws: Error in one sentence if the text form has no

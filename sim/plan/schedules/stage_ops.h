@@ -29,15 +29,17 @@ Op global_op(const ScheduleInputs& inputs, OpKind kind, int stage, int micro_bat
 /// Writes an order body by body; a body that repeats the one before, a stride of micro-batches
 /// later, becomes one more turn of a loop. So a family writes what happens, in plain loops, and the
 /// schedule stays as small as its pattern.
+/// Example: append({F0}), append({F1}) and append({F2}) make one run {F0}, repeats 3, stride 1.
+/// Then append({B0, F3}) and append({B1, F4}) make another, {B0, F3}, repeats 2, stride 1.
 class RunWriter {
  public:
   void append(std::span<const Op> body);
   void append(std::initializer_list<Op> body) { append(std::span(body.begin(), body.size())); }
   /// Appends a loop of `repeats` turns of `body`.
   void append_loop(std::vector<Op> body, int repeats, int stride);
-  /// Turns 0, 1, ... as `add_turn` writes them, which repeat for a while within a round of turns,
-  /// and rounds repeat: the bodies are turns, or rounds if there are fewer turns in a round than
-  /// there would be loops of turns.
+  /// Appends turns 0, 1, ... as `add_turn` writes them, which repeat for a while within a round of
+  /// turns, and rounds repeat: the bodies are turns, or rounds if there are fewer turns in a round
+  /// than there would be loops of turns.
   using AddTurn = std::function<void(std::vector<Op>& body, int turn)>;
   void append_turns(int turns, int round, const AddTurn& add_turn);
   /// Appends the updates of `stages` at the end of a step, in order of stages of the model: ranks

@@ -2,8 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Names as in dense_kernels.h. Queries, keys and values of a token lie side by side in a row; in
-// each, one head after the other. A block is a head of a sample: of a sample one head after the
-// other. The kernels of one block are what cost models know as scores, softmax and values.
+// each, one head after the other. A block is a head of a sample; blocks go head by head through
+// each sample. The kernels of one block are what cost models know as scores, softmax and values.
+//
+// Example: eight samples of {positions 4, heads 2, size 16}: qkv is (32, 96), probabilities are
+// (64, 4). Block 3 is head 1 of sample 1: its keys are rows 4 to 7, columns 48 to 63 of qkv.
 #pragma once
 
 #include "validate/cpu/layers/matrix_view.h"

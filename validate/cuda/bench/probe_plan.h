@@ -4,6 +4,11 @@
 // A probe becomes the layer that a model would have, the layer is planned as in training, and the
 // step of the probe's role is taken from that plan: nothing is timed but what training runs. Pure
 // arithmetic, tested without a GPU.
+//
+// Example: the forward of a Linear of 40 x 24 with bias on 96 rows in bf16 is a Step that works on
+// 7,680 bytes of input, 1,920 of weights, 48 of bias and 4,608 of output. With a cache of 50 MB,
+// operands of 10 MB have sets_of() 12 sets, and a kernel of 10 us runs repeats_of() 20 times a
+// reading.
 #pragma once
 
 #include <array>
@@ -41,16 +46,16 @@ struct ProbeOperands {
   std::vector<char*> weights, gradients;
   DescentState state;
 };
-/// Operands from `begin` on, each at a multiple of 256 bytes.
+/// Returns the operands from `begin` on, each at a multiple of 256 bytes.
 ProbeOperands operands_at(const ProbePlan& plan, char* begin);
 std::int64_t operand_bytes(const ProbePlan& plan);
 
 inline constexpr int kMostRepeats = 50;
-/// Sets of operands that executions take by turns, so that each finds its own in memory: together
-/// they leave a cache of `cache` bytes, or are as many as a reading has executions; one where there
-/// is no cache to leave.
+/// Returns how many sets of operands executions take by turns, so that each finds its own in
+/// memory: together they leave a cache of `cache` bytes, or are as many as a reading has
+/// executions; one where there is no cache to leave.
 int sets_of(std::int64_t operand_bytes, std::int64_t cache);
-/// Executions in a reading, which shall take long enough beside its clock. `once`: s.
+/// Returns the executions in a reading, which shall take long enough beside its clock. `once`: s.
 int repeats_of(double once);
 /// Returns true if the clock, in MHz, changed during the readings; 0: it is unknown.
 bool clock_moved(int before, int after);

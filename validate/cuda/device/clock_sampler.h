@@ -21,7 +21,8 @@ struct SampledGpu {
 
 /// Reads at once, then every 50 ms on a thread of its own, and once more at the end. A run of more
 /// than a minute keeps fewer: whenever there are 1200 readings of each GPU, every second is dropped
-/// and the time between them doubles.
+/// and the time between them doubles. Example: after 100 s there are about 1,000 readings of each
+/// GPU, 100 ms apart: 600 that are left of the first minute, and 400 since.
 class ClockSampler {
  public:
   explicit ClockSampler(std::vector<SampledGpu> gpus);

@@ -20,6 +20,8 @@
 
 namespace interlock::cuda {
 
+/// A device of the program. Example: four ranks on partitions of one GPU of 132 multiprocessors are
+/// {gpu 0, sms 32} each, and 4 multiprocessors are left for paced links.
 struct Member {
   int gpu = 0;  // of CUDA
   int sms = 0;

@@ -21,10 +21,10 @@ struct Shipment {
   bool capturing = false;             // a graph is being captured
 };
 
-/// Between GPUs always a peer copy; on one GPU what `link` says. Zero copies nothing.
+/// Ships by a peer copy between GPUs; on one GPU, by what `link` says. Zero copies nothing.
 void ship(const Shipment& shipment, CudaLink link, cudaStream_t stream);
 
-/// "copy engine, ...": what ship() does here, for the record.
+/// Returns what ship() does here, for the record: "copy engine, ...".
 const char* name_of_link(CudaLink link, bool capturing);
 
 /// Returns true if this module has code for the current GPU.

@@ -12,7 +12,7 @@
 
 namespace interlock::cuda {
 
-/// "2.28.9"; empty if it is not installed.
+/// Returns the version, "2.28.9"; empty if it is not installed.
 std::string nccl_version();
 
 /// Communicators between GPUs, one for each. NCCL refuses a GPU that is listed twice.
@@ -32,7 +32,7 @@ class NcclGroup {
   /// Issues both halves of one message in one group call, so that their order cannot deadlock.
   void transfer(const End& from, const End& to, std::int64_t bytes);
 
-  /// Places that a member gives from and gets to, on a stream of its GPU.
+  /// The places that a member gives from and gets to, on a stream of its GPU.
   struct Share {
     const void* from = nullptr;
     void* to = nullptr;

@@ -26,6 +26,8 @@ enum class ProductRole { Forward, InputGradient, WeightGradient, Attention };
 
 /// c (m, n) = a b, or c += a b; row-major. `a` is stored (m, k), or (k, m) if transposed; `b` is
 /// stored (k, n), or (n, k). A leading size is the distance between rows as stored.
+/// Example: dw += x' dy of x (1024, 4096) and dy (1024, 512): m 4096, n 512, k 1024, transpose_a,
+/// lead_a 4096, lead_b and lead_c 512, accumulate.
 struct ProductShape {
   ProductRole role = ProductRole::Forward;
   std::int64_t m = 1, n = 1, k = 1;
@@ -42,7 +44,8 @@ struct ProductShape {
   auto operator<=>(const ProductShape&) const = default;
 };
 
-/// "4096 x 1024 x 1024 bf16, weight gradient, added, on 32 multiprocessors".
+/// Returns the shape in words, m x n x k: "4096 x 512 x 1024 bf16, weight gradient, added, on 32
+/// multiprocessors".
 std::string describe(const ProductShape& shape);
 
 struct ProductOperands {
@@ -50,7 +53,8 @@ struct ProductOperands {
   void* c = nullptr;
   const void* bias = nullptr;
 };
-/// Bytes, 16 at most, that every row and every matrix of a batch begins at a multiple of.
+/// Returns the bytes, 16 at most, that every row and every matrix of a batch begins at a multiple
+/// of.
 int alignment_of(const ProductShape& shape, const ProductOperands& operands);
 
 /// The products of one device of a program. Its workspace serves one stream.
@@ -64,7 +68,7 @@ class Products {
   Products(const Products&) = delete;
   Products& operator=(const Products&) = delete;
 
-  /// Tensors may lie anywhere: the shape's alignment is found out.
+  /// Runs a product. Tensors may lie anywhere: the shape's alignment is found out.
   void run(const Stream& stream, ProductShape shape, const ProductOperands& operands);
   std::vector<ExecutedProduct> record() const;
   /// Returns the algorithm that ran last, as the library calls it: "cublasLt 66 tile 18 ...";

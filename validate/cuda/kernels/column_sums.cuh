@@ -16,7 +16,8 @@ inline int parts_of_rows(std::int64_t rows) {
   return static_cast<int>(std::clamp<std::int64_t>((rows + 31) / 32, 1, 128));
 }
 
-/// `values.add(row, column, sums)` adds what a row has to the sums of the columns of a lot.
+/// Sums the columns of a part of the rows. `values.add(row, column, sums)` adds what a row has to
+/// the sums of the columns of a lot.
 template <int kWide, class Values>
 __global__ void sum_parts(float* parts, Matrix shape, int count, Values values) {
   constexpr int kSums = Values::kSums;
@@ -63,7 +64,8 @@ void sum_lots(const Stream& stream, Matrix shape, float* scratch, Values values,
       scratch, shape, count, finish);
 }
 
-/// `scratch`: column_scratch(shape, Values::kSums) numbers. Packs where they keep a block busy.
+/// Sums columns. `scratch`: column_scratch(shape, Values::kSums) numbers. Packs where they keep a
+/// block busy.
 template <class Values, class Finish>
 void sum_columns(const Stream& stream, Matrix shape, float* scratch, Values values, Finish finish) {
   constexpr int kPack = Pack<typename Values::Number>::kSize;

@@ -15,11 +15,11 @@ void require(cudaError_t status, const char* what);
 /// Throws: likewise.
 void require(cublasStatus_t status, const char* what);
 
-/// `bytes` of the current device, to be freed by cudaFree. Throws: Error that names `what` and its
-/// size where there is no room.
+/// Allocates `bytes` of the current device, to be freed by cudaFree. Throws: Error that names
+/// `what` and its size where there is no room.
 void* allocate(std::int64_t bytes, const std::string& what);
 
-/// Waits until `device` has done all that it was given; what it says is not heard.
+/// Waits until `device` has done all that it was given; ignores its errors.
 void finish_device(int device) noexcept;
 
 /// Makes `device` current as long as it lives, then the one before.

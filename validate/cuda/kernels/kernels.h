@@ -47,7 +47,8 @@ void scale(const Stream& stream, void* y, const void* x, float factor, std::int6
 void from_fp32(const Stream& stream, void* y, const float* x, std::int64_t size);
 void to_fp32(const Stream& stream, float* y, const void* x, std::int64_t size);
 
-// embedding.cu. `order`: rows sorted by their token, those of one token in order.
+// embedding.cu. `order`: rows sorted by their token, those of one token in order. Example: tokens
+// {5, 3, 5} have the order {1, 0, 2}.
 struct Lookup {
   const std::int32_t* tokens = nullptr;  // (rows)
   const std::int32_t* order = nullptr;   // (rows)
@@ -95,7 +96,9 @@ void scale_gradient(const Stream& stream, void* dweight, const void* x, const vo
                     Matrix shape, float* scratch);
 std::int64_t column_scratch(Matrix shape, int sums);
 
-// patches.cu: what a square kernel with zeros around reads of each pixel, (ky, kx, channel).
+// patches.cu: the numbers that a square kernel with zeros around reads for each pixel, (ky, kx,
+// channel). Example: for an image of 4 x 4 pixels and 3 channels, kernel 3 and stride 2, made() is
+// (4, 27).
 struct Patches {
   int samples = 1, rows = 1, columns = 1, channels = 1;  // of the images
   int kernel = 1, stride = 1;

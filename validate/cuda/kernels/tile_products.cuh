@@ -13,7 +13,8 @@
 
 namespace interlock::cuda {
 
-/// A matrix of `kRows` rows in shared memory.
+/// A matrix of `kRows` rows in shared memory. Example: Tile<Bf16, 64, 32> has kPad 8, kLead 40 and
+/// kNumbers 2,560, for which SharedRoom takes 5,120 bytes.
 template <class X, int kRows, int kColumns>
 struct Tile {
   using Number = X;
@@ -64,8 +65,8 @@ __device__ void clear_tile(const Tile<X, kRows, kColumns>& tile) {
   for (int i = threadIdx.x; i < tile.kNumbers; i += blockDim.x) tile.at[i] = X(0.0F);
 }
 
-/// c (kM, kN) += a b, over the kK columns of a; `a` is stored (kK, kM) if kFlipA, `b` (kN, kK) if
-/// kFlipB.
+/// Computes c (kM, kN) += a b, over the kK columns of a; `a` is stored (kK, kM) if kFlipA, `b` (kN,
+/// kK) if kFlipB.
 template <int kM, int kN, int kK, bool kFlipA, bool kFlipB, class Sums, class A, class B>
 __device__ void multiply_fp32(const Sums& c, const A& a, const B& b) {
   for (int i = threadIdx.x; i < kM * kN; i += blockDim.x) {

@@ -4,6 +4,10 @@
 // The host deals out memory in the order in which it issues work, long before that work runs. Work
 // of one stream runs in that order, so a block may follow another at once; where the next user is
 // another stream, it waits for an event behind the last one.
+//
+// Example: stream A read bytes 0 to 512 last, before event e, and they were freed. Stream B gets
+// bytes 0 to 256 of them: allocate() makes B wait for e, and keeps {256, 512, A and e}. For stream
+// A itself nothing would wait.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -61,7 +65,7 @@ class GpuMemory {
   std::vector<Use> uses_;
 };
 
-/// By rank. A block belongs to the memory of its rank, whichever stage holds it.
+/// The memories by rank. A block belongs to the memory of its rank, whichever stage holds it.
 using GpuMemories = std::vector<std::unique_ptr<GpuMemory>>;
 
 }  // namespace interlock::cuda

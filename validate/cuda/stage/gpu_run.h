@@ -50,7 +50,7 @@ class GpuRun {
   /// Returns losses, memory and dumps. Throws: Error if a loss is not a number.
   Outcome outcome() const;
   const RunTimes& times() const { return times_; }
-  /// Everything, or what was issued before the run was stopped.
+  /// Returns everything, or what was issued before the run was stopped.
   const std::vector<Issue>& issued() const { return issued_; }
   bool stopped() const { return stopped_; }
   Seconds wall() const { return wall_; }
