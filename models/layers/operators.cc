@@ -398,6 +398,15 @@ Operator elementwise(const Elementwise& touched, double element) {
   return op;
 }
 
+Operator small_steps(const SmallSteps& steps) {
+  Operator op = {.forward = traffic(OpClass::Elementwise, steps.forward_bytes),
+                 .input_gradient = traffic(OpClass::Elementwise, steps.backward_bytes),
+                 .forward_steps = steps.forward,
+                 .backward_steps = steps.backward};
+  op.forward.launches = op.input_gradient.launches = 0;
+  return op;
+}
+
 Operator max_pool(double inputs, double outputs, double element) {
   const double indices = outputs * 8 / element;
   const double touched = inputs + outputs + indices;

@@ -62,8 +62,7 @@ void share_input(Operator& op);
 /// y = x W + b. Shapes: x (rows, inputs), W (inputs, outputs).
 struct Linear {
   double rows = 1;
-  std::int64_t inputs = 1;
-  std::int64_t outputs = 1;
+  std::int64_t inputs = 1, outputs = 1;
   bool bias = true;
 };
 Operator linear(const Linear& shape, double element);
@@ -75,8 +74,7 @@ void add_bias(Operator& op, std::int64_t width, double outputs, double element);
 struct Convolution {
   double read = 1;  // positions of the input
   double made = 1;  // of the output
-  std::int64_t inputs = 1;
-  std::int64_t outputs = 1;
+  std::int64_t inputs = 1, outputs = 1;
   int kernel = 3;
   bool bias = false;
 };
@@ -91,6 +89,14 @@ struct Elementwise {
   OpVariant variant = OpVariant::Plain;
 };
 Operator elementwise(const Elementwise& touched, double element);
+
+/// Bytes that kernels read and write, and how many they are. They run where the framework takes
+/// small steps; elsewhere they are part of the kernels beside them.
+struct SmallSteps {
+  double forward_bytes = 0, backward_bytes = 0;
+  int forward = 0, backward = 0;
+};
+Operator small_steps(const SmallSteps& steps);
 /// Returns a maximum over windows of 3x3 or 2x2, stride 2. Keeps its input, which is the ReLU's
 /// output too, and a 64-bit index for each output.
 Operator max_pool(double inputs, double outputs, double element);

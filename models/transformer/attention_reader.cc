@@ -88,6 +88,11 @@ void read_positions(BlockReader& reader, BlockForm& b) {
   b.relative = positions == 4;
   b.rotary = positions == 1 || positions == 3;
   b.rotary_share = reader.number("rotary_share", 1);
+  b.scaled_rotation = reader.boolean("scaled_rotation", false);
+  if (b.scaled_rotation && !b.rotary) {
+    report(reader.diagnostics(), reader.place_of("scaled_rotation"),
+           "nothing is turned; expected it with \"positions\": \"rotary\"");
+  }
   if (table && reader.in_item("positions")) {
     report(reader.diagnostics(), reader.place_of("positions"),
            "a table of positions is added to the embedding, for all layers; expected \"rotary\" or "
@@ -138,7 +143,7 @@ void append_unused_attention_keys(BlockReader& reader, const BlockForm& b,
     append_unused(reader,
                   {"attention_heads", "kv_heads", "head_size", "qk_norm", "sliding_window",
                    "latent_attention", "attention_chunk", "attention_gate", "attention_sinks",
-                   "rotary_share"},
+                   "rotary_share", "scaled_rotation"},
                   reason, unused);
     // The model's are the embedding's too.
     if (reader.in_item("positions")) append_unused(reader, {"positions"}, reason, unused);

@@ -114,6 +114,7 @@ struct BlockForm {
   bool relative = false;  // positions: a number for each pair of places and each head, see block.h
   bool rotary = false;
   double rotary_share = 1;             // of each head's elements
+  bool scaled_rotation = false;        // times a factor
   std::optional<int> window;           // tokens that a token sees: itself and those before it
   std::optional<int> attention_chunk;  // tokens of a part that sees itself alone
   int source_tokens = 0;               // of a source that cross-attention reads; 0: there is none
@@ -128,6 +129,7 @@ struct BlockForm {
   FeedForward ffn = FeedForward::Dense;
   int ffn_hidden_size = 4;
   bool gated_mlp = false;
+  bool clamped_mlp = false;  // what its activation reads
   Experts experts;
   bool operator==(const BlockForm&) const = default;
 };

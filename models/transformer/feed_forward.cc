@@ -59,6 +59,41 @@ Operator activation(const BlockForm& t, double elements, double element) {
   return op;
 }
 
+/// Returns what clamping both inputs of a gated activation has beside its kernel: two clamps and a
+/// copy that puts them together forward, two masks and a copy backward; the copy is kept in the
+/// place of what was clamped, which the masks read. `elements`: of one input. Source:
+/// weighted_bias_quick_geglu_impl in megatron/core/fusions/fused_bias_geglu.py
+/// (NVIDIA/Megatron-LM d98e8a6).
+Operator clamp_steps(double elements, double element) {
+  Operator op = small_steps({.forward_bytes = 8 * elements * element,
+                             .backward_bytes = 10 * elements * element,
+                             .forward = 3,
+                             .backward = 3});
+  op.stash_of_steps = Bytes(2 * elements * element);
+  op.parts = op.remade = LayerPart::ExpertActivation;
+  return op;
+}
+
+/// Returns what the biases of the second product have beside it: of each expert, its bias times the
+/// scores of its rows, and their sum with the rows; all put together, and cast back where scores
+/// are in fp32, as libraries that send tokens once to each node need them. The loop over experts
+/// counts as one kernel: no module stands between its kernels, which is what holds up the host.
+/// Source: _apply_bias of TEGroupedMLP in megatron/core/transformer/moe/experts.py, and
+/// token_dispatcher.py (NVIDIA/Megatron-LM d98e8a6).
+Operator bias_steps(double elements, const StreamSizes& z) {
+  const double e = z.element;
+  const bool wide = z.sharding.expert_dispatch != ExpertDispatch::AllToAll;
+  const double p = wide ? 4 : e;  // bytes of a bias times a score, and of what is made with it
+  const double cast = wide ? p + e : 0;                   // from one format to the other
+  const double forward = p + (e + p + p) + 2 * p + cast;  // product, sum, copy
+  const double backward = 2 * cast + 2 * 3 * p + 2 * e;   // of rows; bias and scores; copy
+  const int kernels = wide ? 3 : 2;
+  return small_steps({.forward_bytes = elements * forward,
+                      .backward_bytes = elements * backward,
+                      .forward = kernels,
+                      .backward = kernels});
+}
+
 std::int64_t first_width(const BlockForm& t, std::int64_t width) {
   return (t.gated_mlp ? 2 : 1) * width;
 }
@@ -252,10 +287,11 @@ void append_experts(const BlockForm& t, const StreamSizes& z, std::vector<Operat
   block.push_back(passage(t, z, true));
   set_steps(block.back(), kMovingThere);
   const std::int64_t width = experts.ffn_hidden_size;
+  const std::size_t first = block.size();
   block.push_back(of_experts({rows, t.stream.hidden_size, first_width(t, width), t.bias.mlp},
                              LinearRole::Column, held, z));
-  block.push_back(
-      activation(t, activation_elements(rows, width, sharding_of_experts(z.sharding)), z.element));
+  const double activated = activation_elements(rows, width, sharding_of_experts(z.sharding));
+  block.push_back(activation(t, activated, z.element));
   // Scores multiply what it makes, for whose gradients that is kept; gated ones do both in one
   // kernel. Source: TEGroupedMLP of experts.py (megatron/core/transformer/moe, NVIDIA/Megatron-LM).
   if (!t.gated_mlp) block.back().stash_of_steps = block.back().stash;
@@ -264,7 +300,9 @@ void append_experts(const BlockForm& t, const StreamSizes& z, std::vector<Operat
       of_experts({rows, width, t.stream.hidden_size, t.bias.mlp}, LinearRole::Row, held, z));
   block.back().remade |= LayerPart::ExpertActivation;
   name_products(t, block);
-  if (passes(z)) stand(block, block.size() - 3, block.size(), KernelPlace::Experts);
+  if (t.clamped_mlp) block.push_back(clamp_steps(activated, z.element));
+  if (t.bias.mlp) block.push_back(bias_steps(routed(t, z).elements, z));
+  if (passes(z)) stand(block, first, block.size(), KernelPlace::Experts);
   block.push_back(passage(t, z, false));
   set_steps(block.back(), kMovingBack);
   // Scores have multiplied what the activation made, so that their gradients read nothing here.

@@ -40,7 +40,7 @@ void append_unused_keys(BlockReader& reader, Item& item) {
   const BlockForm& b = item.block;
   append_unused_mixer_keys(reader, b, item.unused);
   if (b.ffn == FeedForward::None) {
-    append_unused(reader, {"ffn_hidden_size", "gated_mlp", "mlp_bias"},
+    append_unused(reader, {"ffn_hidden_size", "gated_mlp", "mlp_bias", "clamped_mlp"},
                   "no MLP in these layers; expected it with an \"ffn\" that is not \"none\"",
                   item.unused);
   }

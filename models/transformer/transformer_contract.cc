@@ -68,6 +68,9 @@ std::vector<ContractKey> attention_keys() {
        "head and distance is added to scores (T5)."},
       {"rotary_share", number(0, 1), "1",
        "`rotary` or `both`: share of a head's elements that are turned."},
+      {"scaled_rotation", boolean(), "false",
+       "`rotary` or `both`: what is turned is multiplied by a factor, too (YaRN, arXiv 2309.00071; "
+       "gpt-oss). A framework with `routing` `steps` has no one kernel for that."},
       {"chunk_size", whole(1, kMostTokens), "512, or the sequence where that is shorter",
        "`retention`: tokens of a chunk."},
       {"mamba", object("model.transformer.mamba"), "none",
@@ -145,6 +148,9 @@ std::vector<ContractKey> block_keys() {
       {"qkv_bias", boolean(), "`bias`", "Queries, keys and values have a bias."},
       {"projection_bias", boolean(), "`bias`", "The layer behind attention has a bias."},
       {"mlp_bias", boolean(), "`bias`", "The MLP has biases."},
+      {"clamped_mlp", boolean(), "false",
+       "With `gated_mlp`: what the activation reads is clamped (gpt-oss). With `routing` `steps` "
+       "experts have kernels of their own for that."},
       {"max_positions", whole(1, kMostTokens), "`sequence_length`",
        "`learned` or `both`: rows of the position table."},
       {"position_buckets", whole(1, kMostTokens), "32",

@@ -200,6 +200,11 @@ BlockForm read_common(Section& reader, const ResidualStream& stream) {
   b.bias = {.qkv = reader.boolean("qkv_bias", bias),
             .projection = reader.boolean("projection_bias", bias),
             .mlp = reader.boolean("mlp_bias", bias)};
+  b.clamped_mlp = reader.boolean("clamped_mlp");
+  if (b.clamped_mlp && !b.gated_mlp) {
+    report(reader.diagnostics(), *reader.get("clamped_mlp"),
+           "an activation without a gate is not clamped; expected it with \"gated_mlp\"");
+  }
   b.parallel_residual = reader.boolean("parallel_residual");
   b.shared_norm = reader.boolean("shared_norm");
   if (b.shared_norm && !b.parallel_residual) {

@@ -366,7 +366,8 @@ std::vector<ContractKey> exchange_keys() {
        "`steps`: scores, choices, counts and moves of tokens among experts take a kernel for each "
        "small step: 49 more in a layer's forward, 27 more in its backward. Scores multiply what "
        "the "
-       "activation makes: where it is not gated that is kept, too, and what experts made is not."},
+       "activation makes: where it is not gated that is kept, too, and what experts made is not. "
+       "Biases of experts, `clamped_mlp` and `scaled_rotation` take kernels of their own."},
       {"library_memory", either({size(), map(size())}), "0 B",
        "Memory that its libraries keep on each device beside all tensors, e.g. workspaces of "
        "matrix "

@@ -233,8 +233,8 @@ TEST_CASE("libraries keep memory beside all tensors, by the device's architectur
 
 TEST_CASE("routing in small steps takes 49 kernels more in a forward and 27 in a backward") {
   const auto launches = [](const std::string& framework) {
-    const ScenarioResult result =
-        run(small_run({"model.experts=4", "model.experts_per_token=2", framework}));
+    const ScenarioResult result = run(small_run(
+        {"model.experts=4", "model.experts_per_token=2", "model.mlp_bias=false", framework}));
     const std::vector<Module>& modules = result.plan.question.training().graph.modules;
     int forward = 0, backward = 0;
     for (const Module& module : modules) {

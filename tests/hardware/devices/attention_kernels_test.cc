@@ -1,0 +1,136 @@
+// Fused attention by its shape: against kernels that were measured, and by hand.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <string>
+
+#include "base/file.h"
+#include "hardware/devices/attention_share.h"
+#include "hardware/devices/device_reader.h"
+
+namespace interlock::attention_kernels_test {
+namespace {
+
+/// One measured pair of kernels. Example: "h200,1,64,4096,128,128,1,0,0.465,1.450".
+struct Measured {
+  std::string device;
+  double samples, heads, tokens, head, value_head, causal, window, forward_ms, backward_ms;
+};
+
+std::vector<Measured> read_kernels() {
+  std::ifstream file(data_folder("tests/hardware/devices") + "/attention_kernels.csv");
+  std::vector<Measured> kernels;
+  std::string line;
+  while (std::getline(file, line)) {
+    if (line.starts_with('#') || line.starts_with("device")) continue;
+    std::replace(line.begin(), line.end(), ',', ' ');
+    std::istringstream words(line);
+    Measured k;
+    words >> k.device >> k.samples >> k.heads >> k.tokens >> k.head >> k.value_head >> k.causal >>
+        k.window >> k.forward_ms >> k.backward_ms;
+    REQUIRE(words);
+    kernels.push_back(k);
+  }
+  return kernels;
+}
+
+/// Returns the mean columns of a row that blocks of 128 x 128 scores cover, counted block by block.
+double columns_of(const Measured& k) {
+  if (k.causal == 0) return k.tokens;
+  double scores = 0;
+  for (double row = 0; row < k.tokens; row += 128) {
+    const double rows = std::min(128.0, k.tokens - row);
+    for (double column = 0; column < row + rows; column += 128) {
+      const bool seen = k.window == 0 || column + 127 > row - k.window;
+      if (seen) scores += rows * std::min(128.0, k.tokens - column);
+    }
+  }
+  return scores / k.tokens;
+}
+
+/// Returns the time that `device` takes for both passes: two products forward, five backward.
+double predicted_ms(const Measured& k, const Device& device) {
+  const double columns = columns_of(k), rows = k.samples * k.heads * k.tokens;
+  const double products = (k.head + k.value_head) + (3 * k.head + 2 * k.value_head);
+  const Work work = {.op_class = OpClass::Attention,
+                     .flops = Flops(2 * rows * columns * products),
+                     .variant = OpVariant::Fused,
+                     .shape = {k.tokens, columns, k.head, k.samples * k.heads}};
+  return kernel_time(work, device, Precision::Bf16).compute.value() * 1e3;
+}
+
+Device device_named(const std::string& name) {
+  Diagnostics diagnostics;
+  JsonValue value;
+  value.kind = JsonValue::Kind::String;
+  value.text = name;
+  const Device device = read_device({&value, ""}, diagnostics);
+  REQUIRE(diagnostics.empty());
+  return device;
+}
+
+}  // namespace
+
+TEST_CASE("attention takes as long as cuDNN's kernels of all shapes on H200, GB200 and GB300") {
+  std::map<std::string, std::pair<int, double>> errors;
+  for (const Measured& k : read_kernels()) {
+    const double measured = k.forward_ms + k.backward_ms;
+    const double predicted = predicted_ms(k, device_named(k.device));
+    const double error = predicted / measured - 1;
+    MESSAGE(k.device << ", " << k.samples << " x " << k.heads << " heads of " << k.head << ", "
+                     << k.tokens << " tokens, causal " << k.causal << ", window " << k.window
+                     << ": measured " << measured << " ms, predicted " << predicted << " ms, "
+                     << 100 * error << " %");
+    CHECK(std::abs(error) < 0.15);
+    ++errors[k.device].first;
+    errors[k.device].second += std::abs(error);
+  }
+  REQUIRE(errors.size() == 3);
+  for (const auto& [device, sum] : errors) {
+    INFO(device << ", " << sum.first << " pairs: " << 100 * sum.second / sum.first << " %");
+    CHECK(sum.first >= 15);
+    CHECK(sum.second / sum.first < (device == "h200" ? 0.025 : 0.065));
+  }
+}
+
+TEST_CASE("short rows, narrow heads and few blocks leave a part of the rate") {
+  const AttentionKernel kernel = {.ramp = 500, .narrowest = 96};
+  const auto share = [&](const ProductShape& shape, int multiprocessors) {
+    return attention_share(shape, kernel, multiprocessors);
+  };
+  MESSAGE("2000 of 2000 + 500 columns");
+  CHECK(share({4000, 2000, 128, 64}, 0) == doctest::Approx(0.8));
+  MESSAGE("heads of 64 take as long as those of 96; 250 of 750 columns");
+  CHECK(share({4000, 250, 64, 64}, 0) == doctest::Approx(64.0 / 96 * 250 / 750));
+  MESSAGE("96 rows of 192 blocks' rows: half a block on 10 multiprocessors, 0.05 of a wave");
+  CHECK(share({96, 2000, 128, 1}, 10) == doctest::Approx(0.8 * 0.05));
+  MESSAGE("1920 rows, no mask: ten blocks on ten are 1 wave, and the last end 0.2 later");
+  CHECK(share({1920, 1920, 128, 1}, 10) == doctest::Approx(1920.0 / 2420 / 1.2));
+  MESSAGE("under a mask the longest row has twice the columns: ten are (960 + 500) / (1920 + 500)");
+  CHECK(share({1920, 960, 128, 1}, 10) == doctest::Approx(960.0 / 1460 * 1460 / 2420));
+  MESSAGE("scans tell no shape: as 2048 columns");
+  CHECK(share({}, 132) == doctest::Approx(2048.0 / 2548));
+  MESSAGE("nothing is known of a device: all of its rate");
+  CHECK(attention_share({4000, 250, 64, 1}, {}, 132) == 1);
+}
+
+TEST_CASE("more rows, columns or elements of a head never lower the share") {
+  const AttentionKernel kernel = {.ramp = 400, .narrowest = 100};
+  for (double n = 128; n < 9000; n *= 1.3) {
+    for (const double batch : {1.0, 3.0, 20.0, 300.0}) {
+      const double share = attention_share({n, n, 64, batch}, kernel, 100);
+      CHECK(share > 0);
+      CHECK(share <= 1);
+      CHECK(attention_share({n, n, 80, batch}, kernel, 100) >= share);
+      CHECK(attention_share({n, n, 64, 2 * batch}, kernel, 100) >= share);
+      CHECK(attention_share({2 * n, 2 * n, 64, batch}, kernel, 100) >= share);
+    }
+  }
+}
+
+}  // namespace interlock::attention_kernels_test

@@ -1,0 +1,93 @@
+// Kernels of their own that a framework takes where others fuse: bytes and numbers, by hand.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/scenarios/plan/small_run.h"
+
+namespace interlock::small_steps_test {
+namespace {
+
+/// What the layers of a model with 4 experts take: 512 rows of 256 elements, 1024 inside.
+struct Taken {
+  int forward = 0, backward = 0;  // kernels
+  double forward_bytes = 0, backward_bytes = 0, stash = 0;
+};
+
+int launches_of(const std::vector<Work>& works) {
+  int launches = 0;
+  for (const Work& work : works) launches += work.launches;
+  return launches;
+}
+
+Taken taken(Overrides overrides, const std::string& routing) {
+  overrides.push_back(R"(training.framework={"routing": ")" + routing + "\"}");
+  for (const char* one : {"model.experts=4", "model.experts_per_token=2", "model.gated_mlp=true",
+                          "model.positions=rotary"}) {
+    overrides.push_back(one);
+  }
+  const ScenarioResult result = run(small_run(overrides));
+  Taken sum;
+  for (const Module& module : result.plan.question.training().graph.modules) {
+    sum.forward += launches_of(module.forward);
+    sum.backward += launches_of(module.backward_input);
+    for (const Work& work : module.forward) sum.forward_bytes += work.bytes.value();
+    for (const Work& work : module.backward_input) sum.backward_bytes += work.bytes.value();
+    sum.stash += module.stash.value();
+  }
+  return sum;
+}
+
+/// Returns what small steps take beyond fused kernels.
+Taken steps_of(const Overrides& overrides) {
+  const Taken steps = taken(overrides, "steps"), fused = taken(overrides, "fused");
+  return {steps.forward - fused.forward, steps.backward - fused.backward,
+          steps.forward_bytes - fused.forward_bytes, steps.backward_bytes - fused.backward_bytes,
+          steps.stash - fused.stash};
+}
+
+/// Checks what `key` brings to the small steps of both layers, a layer's `expected`.
+void check_brought(const std::string& key, const Taken& expected, Overrides overrides = {}) {
+  overrides.push_back("model.mlp_bias=false");
+  const Taken without = steps_of(overrides);
+  overrides.push_back(key);
+  const Taken with = steps_of(overrides);
+  CAPTURE(key);
+  CHECK(with.forward - without.forward == 2 * expected.forward);
+  CHECK(with.backward - without.backward == 2 * expected.backward);
+  CHECK(with.forward_bytes - without.forward_bytes == doctest::Approx(2 * expected.forward_bytes));
+  CHECK(with.backward_bytes - without.backward_bytes ==
+        doctest::Approx(2 * expected.backward_bytes));
+  CHECK(with.stash - without.stash == doctest::Approx(2 * expected.stash));
+}
+
+}  // namespace
+
+TEST_CASE("what Megatron-LM fuses with nothing takes kernels of its own") {
+  const double rows = 512, inner = 1024, hidden = 256, tokens = 256;
+  MESSAGE("biases in 16 bits, forward: b p written; that, t and their sum; a copy: 6 passes");
+  MESSAGE("backward: g p and its sum over rows, g b and its sum over columns: 6; a copy: 2");
+  check_brought("model.mlp_bias=true", {2, 2, rows * hidden * 2 * 6, rows * hidden * 2 * 8, 0});
+  MESSAGE("clamps: 2 x (read, write) of half the width, one copy of it all; masks read twice");
+  const Taken clamps = {3, 3, rows * inner * 2 * 8, rows * inner * 2 * 10, rows * inner * 2 * 2};
+  check_brought("model.clamped_mlp=true", clamps);
+  Taken again = clamps;
+  again.stash = 0;
+  check_brought("model.clamped_mlp=true", again,
+                {R"(training.recompute={"modules": ["moe_act"]})"});
+  MESSAGE("rotation: 12 passes forward and 17 backward in place of 2 and 2, of queries and keys");
+  check_brought("model.scaled_rotation=true",
+                {11, 17, 2 * tokens * hidden * 2 * 10, 2 * tokens * hidden * 2 * 15, 0});
+}
+
+TEST_CASE("biases of experts are weighed in fp32 where tokens pass once to each node") {
+  const double rows = 512, hidden = 256;
+  check_brought(
+      "model.mlp_bias=true", {3, 3, rows * hidden * 28, rows * hidden * 40, 0},
+      {R"(cluster={"machine": "dgx-a100-80g", "devices": 2})", "parallel.data=2",
+       "parallel.expert=2", "parallel.expert_dispatch=deepep", "training.global_batch_size=4"});
+}
+
+}  // namespace interlock::small_steps_test
