@@ -14,6 +14,13 @@ namespace interlock {
 /// those of its micro-batches, or after every micro-batch.
 enum class GradientReduction { Step, MicroBatch };
 
+/// Parts of a layer whose kernels run as CUDA graphs. Attention: with the norm before it and the
+/// sum behind. Router: with its norm, up to the counts of tokens; experts are not in it.
+struct CudaGraphs {
+  bool attention = false, router = false;
+  bool operator==(const CudaGraphs&) const = default;
+};
+
 /// All zeros and ones: nothing is added, every kernel is there when its device is free.
 struct Framework {
   std::string name;  // empty: none was named
@@ -24,6 +31,7 @@ struct Framework {
   /// Time to issue a kernel of gradients, where another thread issues those; none: as other
   /// kernels.
   std::optional<Seconds> backward_issue = {};
+  CudaGraphs graphs = {};
   /// Speed of its matrix products and its attention, over the device's efficiencies.
   double product_speed = 1, attention_speed = 1;
   /// Speed of products of 16 bits that have an odd size, over others: e.g. of a readout whose

@@ -66,6 +66,8 @@ struct Work {
   ProductShape shape = {};
   std::optional<Flops> counted = {};
   KernelPlace place = KernelPlace::Around;
+  bool replayed = false;  // in a CUDA graph: the host does not issue it
+  bool awaited = false;   // the host issues no later kernel until it has ended
 };
 
 /// Returns what the convention behind MFU counts of `work`. It differs for attention, where the

@@ -119,6 +119,8 @@ bool taken_apart(const Operator& op, const Framework& framework) {
 /// Returns the forward of `op` in `framework`.
 Work forward_work(const Operator& op, const Framework& framework) {
   Work work = op.forward;
+  work.replayed = op.captured;
+  work.awaited = op.counts_tokens && framework.routes_in_steps;
   if (framework.routes_in_steps) work.launches += op.forward_steps;
   if (taken_apart(op, framework)) take_apart(work, kSoftmaxForward);
   return work;
@@ -127,6 +129,7 @@ Work forward_work(const Operator& op, const Framework& framework) {
 /// Returns the gradient of its input in `framework`.
 Work input_work(const Operator& op, const Framework& framework) {
   Work work = op.input_gradient;
+  work.replayed = op.captured;
   if (framework.routes_in_steps) work.launches += op.backward_steps;
   if (taken_apart(op, framework)) take_apart(work, kSoftmaxGradient);
   return work;
@@ -137,6 +140,7 @@ Work input_work(const Operator& op, const Framework& framework) {
 /// experts, whose rows are few, waits for it.
 Work weight_work(const Operator& op, const BuildOptions& options) {
   Work work = op.weight_gradient;
+  work.replayed = op.captured;
   if (!op.expert || !op.linear || options.framework.gradient_passes > 0) return work;
   const double element = element_bytes(options.precision);
   const double main = options.framework.fp32_gradients ? 4 : element;
@@ -193,8 +197,9 @@ std::vector<Operator> keeping_narrow_activations(std::vector<Operator> operators
 void append_casts(std::vector<Work>& works, const Operator& op, bool backward) {
   if (op.forward.op_class != OpClass::Gemm || op.parameters == 0) return;
   const ProductShape& shape = op.forward.shape;
-  append(works, cast_of(shape.m * (backward ? shape.n : shape.k) * shape.batch),
-         backward ? OpRole::InputGradient : OpRole::Forward, op.place);
+  Work cast = cast_of(shape.m * (backward ? shape.n : shape.k) * shape.batch);
+  cast.replayed = op.captured;
+  append(works, cast, backward ? OpRole::InputGradient : OpRole::Forward, op.place);
 }
 
 /// Returns the exchanges of the gradients of an operator's inputs in `framework`.
@@ -308,6 +313,7 @@ void keep_alternate(Module& module, const ModuleFrame& frame, const std::vector<
     if (share == 0) continue;
     if (options.precision == Precision::Fp8) append_casts(module.recompute, op, false);
     Work again = op.forward;
+    again.replayed = op.captured;
     again.flops *= share;
     again.bytes *= share;
     if (again.counted) *again.counted *= share;

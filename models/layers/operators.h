@@ -50,7 +50,8 @@ struct Operator {
   bool reads_module_input = false;  // its input gradient is needed by the module before only
   LayerParts parts;                 // that run it again, and then drop its inner stash
   LayerParts remade;                // that make its stash again
-  KernelPlace place = KernelPlace::Around;  // of its kernels
+  KernelPlace place = KernelPlace::Around;       // of its kernels
+  bool captured = false, counts_tokens = false;  // in a CUDA graph; for the host, which waits
   /// Bytes that each of its products makes, in the order in which they run one by one, or its fused
   /// attention; nothing: it makes no tensor that Recompute::Alternate keeps.
   std::vector<Bytes> outputs = {};
@@ -72,8 +73,7 @@ void add_bias(Operator& op, std::int64_t width, double outputs, double element);
 
 /// Positions are pixels of all images, one channel. Images make these from their sizes.
 struct Convolution {
-  double read = 1;  // positions of the input
-  double made = 1;  // of the output
+  double read = 1, made = 1;  // positions of the input, of the output
   std::int64_t inputs = 1, outputs = 1;
   int kernel = 3;
   bool bias = false;

@@ -34,6 +34,17 @@ void append_dropout(const BlockForm& b, const StreamSizes& z, std::vector<Operat
   if (b.stream.dropout > 0) block.push_back(dropout(z.residual, z.element));
 }
 
+/// Lets CUDA graphs have operators from `first` on, or those of a router and its norm.
+void capture(const StreamSizes& z, Half half, std::size_t first, std::vector<Operator>& block) {
+  if (half == append_mixer && z.graphs.attention) {
+    for (std::size_t i = first; i < block.size(); ++i) block[i].captured = true;
+  }
+  if (half != append_feed_forward || !z.graphs.router) return;
+  for (std::size_t i = first + 1; i < block.size(); ++i) {
+    if (block[i].captured) block[first].captured = true;  // the router's own, see feed_forward.cc
+  }
+}
+
 /// Adds the norm that a half begins with, whose output the half's first operator keeps.
 void append_normed(const BlockForm& b, const StreamSizes& z, Half half,
                    std::vector<Operator>& block) {
@@ -57,6 +68,7 @@ std::size_t append_half(const BlockForm& b, const StreamSizes& z, Half half,
   wait_beside(block, first, sum - 1, boundary(z));
   block.push_back(residual(z.residual, z.element));
   if (norms == Post) block.push_back(norm_of(b.stream, z));
+  capture(z, half, first, block);
   return sum;
 }
 
@@ -72,6 +84,7 @@ std::vector<Operator> parallel_block(const BlockForm& b, const StreamSizes& z) {
   std::erase_if(block.back().input_exchanges, of_tensor);
   append_dropout(b, z, block);
   const std::size_t mixer_end = block.size();
+  capture(z, append_mixer, 0, block);
   if (b.shared_norm) {
     append_feed_forward(b, z, block);
     block[mixer_end].keeper = static_cast<int>(mixer_end) - 1;  // the mixer's first product
@@ -79,6 +92,7 @@ std::vector<Operator> parallel_block(const BlockForm& b, const StreamSizes& z) {
     append_normed(b, z, append_feed_forward, block);
     block[mixer_end].reads_module_input = true;
   }
+  capture(z, append_feed_forward, mixer_end, block);
   share_input(block[mixer_end]);  // the first norm, or the first product, has kept the input
   append_dropout(b, z, block);
   wait_beside(block, 0, mixer_end - 1, boundary(z));
@@ -105,7 +119,8 @@ StreamSizes stream_sizes(const ResidualStream& stream, const BuildOptions& optio
           .element = element_bytes(options.precision),
           .samples = samples,
           .tokens = tokens,
-          .residual = tokens * stream.hidden_size * outer_parts(options.sharding).share()};
+          .residual = tokens * stream.hidden_size * outer_parts(options.sharding).share(),
+          .graphs = options.framework.graphs};
 }
 
 std::int64_t norm_parameters(const ResidualStream& stream) {

@@ -284,6 +284,8 @@ void append_experts(const BlockForm& t, const StreamSizes& z, std::vector<Operat
       {.forward = 2 * choices, .backward = 3 * choices, .stash = choices, .gradients = 2 * choices},
       z.element));
   set_steps(block.back(), kRouting);
+  block.back().counts_tokens = !experts.capacity_factor;  // buffers of fixed size need no count
+  block[router].captured = block.back().captured = z.graphs.router;
   block.push_back(passage(t, z, true));
   set_steps(block.back(), kMovingThere);
   const std::int64_t width = experts.ffn_hidden_size;

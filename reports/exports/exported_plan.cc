@@ -92,6 +92,9 @@ void ExportedPlan::check_plan() {
     refuse_if(training && training->find(key), std::string("/training/") + key,
               "is told in Python what is not trained");
   }
+  if (training && training->find("cuda_graphs")) {
+    leave_out("/training/cuda_graphs", "what runs as graphs is for its own settings to say");
+  }
   refuse_if(q.training().narrow_activations, "/training/activation_inputs",
             "is told in Python what activations keep; expected training");
   refuse_if(plan().copies > 1, "/training/schedule", "keeps one copy of the model");

@@ -208,7 +208,8 @@ struct Mattering {
 
 constexpr const char* kText = "text is not generated; the scenario trains";
 constexpr const char* kPriced = "kernels are priced as the framework's entry has them";
-constexpr const char* kGraph = "the host still takes its time to issue each kernel";
+constexpr const char* kGraph =
+    "the host still takes its time to issue each kernel; training.cuda_graphs says of which not";
 constexpr const char* kPrecision = "every layer has the one precision of the scenario";
 
 /// Asked first, in this order; a name belongs to the first that begins it.

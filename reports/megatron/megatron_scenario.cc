@@ -260,10 +260,30 @@ void add_selective(Settings& a, Json& training) {
   }
 }
 
-/// Whole layers that are computed again, which megatron counts in each stage; and the format in
-/// which activations keep their inputs.
+/// Adds the parts of layers that run as CUDA graphs. Graphs of other parts, e.g. of whole layers,
+/// have no key and are left to the user to be told of.
+void add_graphs(Settings& a, Json& training) {
+  const std::string kind = a.text("cuda-graph-impl").value_or("none");
+  if (kind == "none") return;
+  const std::vector<std::string> scope = a.words("cuda-graph-scope");
+  const auto has = [&](const char* part) {
+    return std::find(scope.begin(), scope.end(), part) != scope.end();
+  };
+  if (kind == "full_iteration" || has("full_iteration")) {
+    training["cuda_graphs"] = "step";
+    return;
+  }
+  Json parts = Json::array();
+  if (has("attn")) parts.push_back("attention");
+  if (has("moe_router")) parts.push_back("router");
+  if (!parts.empty()) training["cuda_graphs"] = parts;
+}
+
+/// Whole layers that are computed again, which megatron counts in each stage; the format in which
+/// activations keep their inputs; and CUDA graphs.
 void add_recompute(Settings& a, const std::vector<StageContent>& stages, Json& training) {
   if (a.flag("activation-func-fp8-input-store")) training["activation_inputs"] = "fp8";
+  add_graphs(a, training);
   // --checkpoint-activations: as Megatron-LM said it until 2022, and its forks do.
   const std::string kind = a.flag("checkpoint-activations") ? "full"
                            : a.flag("recompute-activations")

@@ -93,6 +93,12 @@ std::vector<ContractKey> training_rest() {
           {"activation_inputs", one_of({"training", "fp8"}), "training",
            "Format in which the inputs of the activations of MLPs and experts are kept for the "
            "backward (`activation_func_fp8_input_store` of Megatron-Core). Transformers."},
+          {"cuda_graphs",
+           either({one_of({"none", "step"}), list(one_of({"attention", "router"}), 1)}), "none",
+           "Kernels that are replayed as CUDA graphs, so that the host issues none of them: of "
+           "attention, with the norm before it and the sum behind, or of routers, with the norm "
+           "before and all that is done before tokens move (`cuda_graph_scope` of Megatron-Core); "
+           "`step`: all. Of use with a framework's `kernel_issue`. Transformers."},
           {"offload", object("training.offload"), "nothing is offloaded",
            "What waits in the memory of each device's host; needs a machine with a `host`."},
           {"framework",

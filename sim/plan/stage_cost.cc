@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <optional>
 
 #include "base/error.h"
 #include "sim/plan/equal_modules.h"
@@ -15,6 +16,7 @@ namespace {
 
 /// Returns the host's time to issue one launch of `item`.
 Seconds issue_of(const Work& item, const Framework& framework) {
+  if (item.replayed) return Seconds(0);
   const bool gradient = item.role == OpRole::InputGradient || item.role == OpRole::WeightGradient;
   return gradient ? framework.backward_issue.value_or(framework.kernel_issue)
                   : framework.kernel_issue;
@@ -52,12 +54,33 @@ Seconds waiting_for_tokens(const OpCost& cost, const std::vector<Exchange>& exch
   return chain.turns == 0 ? Seconds(0) : time_of(steps_alone(chain), {ways}) - chain.times.total();
 }
 
+/// The device's time for kernels, and the host's to issue them.
+struct Issued {
+  Seconds device, host;
+  Seconds late() const { return std::max(Seconds(0), host - device); }
+  Seconds ahead() const { return std::max(Seconds(0), device - host); }
+};
+
+/// Returns how long the device waits for the host. Until kernels that it awaits have ended
+/// (`before`) the host may be ahead by what it was at the end of the layer before, a like one; then
+/// it is not. Example: 2 ms of kernels in 3 ms of issuing, awaited, then 5 in 1: the next layer
+/// begins 4 ms ahead, so that nothing is late; were the second part issued in 6 ms it would be 1
+/// late itself, and the first 1, too.
+Seconds late_kernels(const Issued& all, const std::optional<Issued>& before) {
+  if (!before) return all.late();
+  const Issued after = {all.device - before->device, all.host - before->host};
+  return after.late() + std::max(Seconds(0), before->late() - after.ahead());
+}
+
 /// Prices `work`. `places`: of a module whose tokens pass to experts beside other kernels.
 OpCost price(const std::vector<Work>& work, const PriceInputs& inputs,
              const std::vector<Exchange>& exchanges = {}, bool places = false) {
   OpCost cost;
+  Seconds issue(0);
+  std::optional<Issued> awaited;  // up to the last kernel that is
   for (const Work& item : work) {
     const KernelTime time = time_of_kernel(item, inputs);
+    issue += item.launches * issue_of(item, inputs.framework);
     const double bound = std::max(time.compute, time.memory).value();
     const double share = bound > 0 ? bound / time.whole().value() : 0;
     const bool computes = time.compute >= time.memory;
@@ -67,9 +90,9 @@ OpCost price(const std::vector<Work>& work, const PriceInputs& inputs,
              .counted = counted_flops(item),
              .compute_bound = computes ? share : 0,
              .memory_bound = computes ? 0 : share};
+    if (item.awaited) awaited = Issued{cost.time, issue};
   }
-  Seconds apart(0), beside(0), issue(0);
-  for (const Work& item : work) issue += item.launches * issue_of(item, inputs.framework);
+  Seconds apart(0), beside(0);
   for (const Exchange& exchange : exchanges) {
     CHECK(inputs.exchange_time, "a price for exchanges");
     if (!passes(exchange)) {
@@ -80,7 +103,8 @@ OpCost price(const std::vector<Work>& work, const PriceInputs& inputs,
   }
   cost.waiting = apart + std::max(Seconds(0), beside - cost.time) +
                  waiting_for_tokens(cost, exchanges, inputs);
-  if (const Seconds late = issue - cost.whole(); late > Seconds(0)) {
+  const Seconds late = late_kernels({cost.whole(), issue}, awaited);
+  if (late > Seconds(0)) {
     if (places) cost.at[static_cast<std::size_t>(KernelPlace::Around)] += late;
     cost += {.time = late};
   }

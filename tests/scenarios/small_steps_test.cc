@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -88,6 +89,88 @@ TEST_CASE("biases of experts are weighed in fp32 where tokens pass once to each 
       "model.mlp_bias=true", {3, 3, rows * hidden * 28, rows * hidden * 40, 0},
       {R"(cluster={"machine": "dgx-a100-80g", "devices": 2})", "parallel.data=2",
        "parallel.expert=2", "parallel.expert_dispatch=deepep", "training.global_batch_size=4"});
+}
+
+TEST_CASE("the host issues no kernel of a CUDA graph") {
+  const std::string experts = "model.experts=4";
+  const std::string slow = R"(training.framework={"kernel_issue": "1 ms"})";
+  const auto replayed = [&](const std::string& graphs) {
+    const ScenarioResult result = run(small_run({experts, slow, graphs}));
+    int kernels = 0, forward = 0;
+    for (const Module& module : result.plan.question.training().graph.modules) {
+      for (const auto* works : {&module.forward, &module.backward_input, &module.backward_weight}) {
+        for (const Work& work : *works) {
+          if (!work.replayed) continue;
+          kernels += work.launches;
+          if (works == &module.forward) forward += work.launches;
+        }
+      }
+    }
+    return std::pair(std::pair(kernels, forward), step_of(result));
+  };
+  const auto [none, whole] = replayed("training.cuda_graphs=none");
+  CHECK(none.first == 0);
+  MESSAGE("attention: norm, queries to values, scores, softmax, values, projection, sum");
+  const auto [attention, without] = replayed(R"(training.cuda_graphs=["attention"])");
+  CHECK(attention.second == 2 * 7);
+  CHECK(whole - without == doctest::Approx(attention.first * 1e-3).epsilon(1e-6));
+  MESSAGE("router: norm, product, choices");
+  const auto [router, left] = replayed(R"(training.cuda_graphs=["router"])");
+  CHECK(router.second == 2 * 3);
+  CHECK(whole - left == doctest::Approx(router.first * 1e-3).epsilon(1e-6));
+  const auto [both, least] = replayed(R"(training.cuda_graphs=["router", "attention"])");
+  CHECK(both.first == attention.first + router.first);
+  CHECK(replayed("training.cuda_graphs=step").second <
+        step_of(run(small_run({experts, R"(training.framework={"kernel_issue": "1 ns"})"}))) *
+            1.01);
+}
+
+TEST_CASE("the host waits for counts of tokens, and then issues what comes behind them") {
+  // Gradients are issued in no time, so that forwards and the update alone may wait.
+  const auto inputs = [](const std::string& issue) {
+    return Overrides{"model.experts=4", "model.mlp_bias=false", "model.sequence_length=4096",
+                     "model.expert_ffn_hidden_size=64",
+                     R"(training.framework={"routing": "steps", "backward_issue": "0 s",
+                        "kernel_issue": ")" +
+                         issue + "\"}"};
+  };
+  const ScenarioResult fast = run(small_run(inputs("0 s")));
+  const Device& device = fast.plan.question.cluster.machines.front().device;
+  const Precision precision = fast.plan.question.training().precision;
+  const double issue = 20e-6;
+  double late = 0;
+  int counted = 0;
+  for (const Module& module : fast.plan.question.training().graph.modules) {
+    double device_time = 0, host_time = 0, ahead = 0;
+    for (const Work& work : module.forward) {
+      device_time += time_of(work, device, precision).value();
+      host_time += work.launches * issue;
+      if (!work.awaited) continue;
+      ++counted;
+      ahead = device_time - host_time;
+      MESSAGE("before the count: kernels " << device_time << " s, issued in " << host_time);
+      REQUIRE(ahead > 0);
+      device_time = host_time = 0;
+    }
+    MESSAGE("then: kernels " << device_time << " s, issued in " << host_time);
+    late += std::max(0.0, host_time - device_time);
+    double update_time = 0, update_issue = 0;
+    for (const Work& work : module.update) {
+      update_time += time_of(work, device, precision).value();
+      update_issue += work.launches * issue;
+    }
+    late += std::max(0.0, update_issue - update_time);
+  }
+  CHECK(counted == 2);
+  CHECK(late > 100e-6);
+  CHECK(step_of(run(small_run(inputs("20 us")))) - step_of(fast) ==
+        doctest::Approx(late).epsilon(1e-6));
+  MESSAGE("buffers of a fixed size need no counts");
+  Overrides sized = inputs("0 s");
+  sized.push_back("model.capacity_factor=1");
+  for (const Module& module : run(small_run(sized)).plan.question.training().graph.modules) {
+    for (const Work& work : module.forward) CHECK_FALSE(work.awaited);
+  }
 }
 
 }  // namespace interlock::small_steps_test

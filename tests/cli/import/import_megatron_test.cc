@@ -307,6 +307,24 @@ TEST_CASE("a layout says what each stage holds, and stages may count the embeddi
   CHECK(stages_of(counted) == std::vector<double>{2, 2, 2, 2, 2});
 }
 
+TEST_CASE("parts of layers that run as CUDA graphs are read") {
+  const auto graphs = [](const std::string& settings) {
+    const JsonValue scenario = imported(kSettings + "vocab-size: 1000\n" + settings);
+    const JsonValue* read = scenario.find("training")->find("cuda_graphs");
+    if (read == nullptr) return std::string("none");
+    std::string all = read->text;
+    for (const JsonValue& part : read->items) all += part.text + " ";
+    return all;
+  };
+  const std::string engine = "cuda-graph-impl: transformer_engine\n";
+  CHECK(graphs("") == "none");
+  CHECK(graphs(engine + "cuda-graph-scope: [attn, moe_router, moe_preprocess]\n") ==
+        "attention router ");
+  CHECK(graphs(engine + "cuda-graph-scope: [moe_router, moe_preprocess]\n") == "router ");
+  CHECK(graphs(engine + "cuda-graph-scope: mlp\n") == "none");
+  CHECK(graphs("cuda-graph-impl: full_iteration\n") == "step");
+}
+
 TEST_CASE("what matters and has no key is told by name, apart from what has no effect") {
   const Folder folder;
   folder.file("a.yaml", kSettings +
