@@ -56,6 +56,18 @@ Question only_scenario(const JsonValue& document) {
               std::to_string(scenarios.size()) + "; leave one: --set sweep=null --set PATH=VALUE");
 }
 
+/// Returns the bytes of what comes of `change`; none if it is refused.
+std::string outcome_of(const JsonValue& document, const Change& change) {
+  try {
+    JsonValue changed = document;
+    apply_overrides(changed, change.settings);
+    const Plan plan = make_plan(only_scenario(changed));
+    return bytes_of(told_of(plan, estimate_step(plan, Grade::Simulation).metrics));
+  } catch (const Error&) {
+    return "";
+  }
+}
+
 TriedChange tried(const Change& change, const std::string& bytes, const ScenarioResult& before) {
   ToldOutcome told;
   std::memcpy(&told, bytes.data(), sizeof told);
@@ -95,22 +107,18 @@ Answers answer(const JsonValue& document, const Workers& workers, const ChangesT
       {.next = [&]() -> std::optional<std::size_t> {
          return next < changes.size() ? std::optional(next++) : std::nullopt;
        },
-       .work =
-           [&](std::size_t job) {
-             JsonValue changed = document;
-             apply_overrides(changed, changes[job].settings);
-             const Plan plan = make_plan(only_scenario(changed));
-             return bytes_of(told_of(plan, estimate_step(plan, Grade::Simulation).metrics));
-           },
+       .work = [&](std::size_t job) { return outcome_of(document, changes[job]); },
        .done =
            [&](const JobResult& result) {
              refuse_unanswered(result);
              ++done;
              if (told) told(done, changes.size());
-             if (result.bytes.size() == sizeof(ToldOutcome) && result.problem.empty()) {
-               answers.changes.push_back(tried(changes[result.job], result.bytes, baseline.result));
-             } else {
+             CHECK(result.problem.empty(),
+                   "a change has an outcome or is refused; " + result.problem);
+             if (result.bytes.empty()) {
                ++answers.refused;
+             } else {
+               answers.changes.push_back(tried(changes[result.job], result.bytes, baseline.result));
              }
            },
        .stop = stop},

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <stdexcept>
 #include <type_traits>
 
 #include "base/error.h"
@@ -20,7 +21,17 @@ namespace interlock {
 
 namespace {
 
-enum class Tag : char { Span, Transfer, Memory, Collective, Done, Error, NoMemory };
+enum class Tag : char {
+  Span,
+  Transfer,
+  Memory,
+  Collective,
+  Done,
+  Error,
+  Unavailable,
+  Bug,
+  NoMemory
+};
 
 /// The status of a child whose memory ran out in SimGrid, which then aborts.
 constexpr int kOutOfMemory = 77;
@@ -107,8 +118,9 @@ bool memory_is_out() {
   return false;
 }
 
+/// noexcept: nothing thrown here may reach the parent's handlers, which stand around this call.
 [[noreturn]] void run_and_exit(int pipe, const Program& program, const TraceSink& wanted,
-                               RunSummary (*engine)(const Program&, const TraceSink&)) {
+                               RunSummary (*engine)(const Program&, const TraceSink&)) noexcept {
   PipeWriter writer(pipe);
   TraceSink sink;
   if (wanted.span) sink.span = [&](const Span& span) { writer.put(Tag::Span, span); };
@@ -130,9 +142,16 @@ bool memory_is_out() {
     writer.put(Tag::Done, summary.makespan);
     writer.put(Tag::Done, summary.engine);
   } catch (const std::bad_alloc&) {
+    writer.flush();  // makes room without allocating
     writer.put(Tag::NoMemory, std::size_t{0});
-  } catch (const std::exception& error) {
+  } catch (const Error& error) {
     writer.put(Tag::Error, std::string(error.what()));
+  } catch (const Unavailable& lack) {
+    writer.put(Tag::Unavailable, std::string(lack.what()));
+  } catch (const std::exception& bug) {
+    writer.put(Tag::Bug, std::string(bug.what()));
+  } catch (...) {
+    writer.put(Tag::Bug, std::string("the engine threw what is no std::exception"));
   }
   writer.flush();
   _exit(0);  // SimGrid's destructors and our parent's buffers are none of the child's business
@@ -144,9 +163,8 @@ void pass_on(PipeReader& reader, const std::function<void(const Record&)>& sink)
   if (reader.get(&record, sizeof record)) sink(record);
 }
 
-/// Returns true when the child said that it was done.
-bool read_trace(PipeReader& reader, const TraceSink& sink, RunSummary& summary,
-                std::string& error) {
+/// Returns true when the child said that it was done. Throws: see run_in_child().
+bool read_trace(PipeReader& reader, const TraceSink& sink, RunSummary& summary) {
   for (Tag tag = Tag::Error; reader.get(&tag, sizeof tag);) {
     switch (tag) {
       case Tag::Span:
@@ -169,8 +187,11 @@ bool read_trace(PipeReader& reader, const TraceSink& sink, RunSummary& summary,
         summary.engine = reader.text();
         return true;
       case Tag::Error:
-        error = reader.text();
-        return false;
+        throw Error(reader.text());
+      case Tag::Unavailable:
+        throw Unavailable(reader.text());
+      case Tag::Bug:
+        throw std::logic_error(reader.text());
       case Tag::NoMemory:
         throw std::bad_alloc();
     }
@@ -211,10 +232,8 @@ RunSummary run_in_child(const Program& program, const TraceSink& sink,
   Child child{ends[0], id};
   PipeReader reader(ends[0]);
   RunSummary summary;
-  std::string error;
-  const bool done = read_trace(reader, sink, summary, error);
+  const bool done = read_trace(reader, sink, summary);
   child.wait();
-  if (!error.empty()) throw Error(error);
   if (WIFEXITED(child.status) && WEXITSTATUS(child.status) == kOutOfMemory) throw std::bad_alloc();
   if (!done && WIFSIGNALED(child.status) && WTERMSIG(child.status) == SIGKILL) {
     throw Unavailable(

@@ -148,6 +148,26 @@ TEST_CASE("init says in a sentence what is missing or wrong") {
   CHECK(none.exit_code == 2);
 }
 
+TEST_CASE("broken data of init's is named once, by its place, whatever plan would meet it") {
+  const Folder folder;
+  folder.file("model.json", R"({"kind": "transformer", "layers": 4)");
+  folder.file("config.json", "{\"model_type\": \"llama\",\n \"hidden_size\": -5}");
+  folder.file("machine.json", "{\n\"device\": {\"peak\":");
+  const auto told = [&](const std::string& model, const std::string& machine) {
+    const Outcome run = run_program(
+        {"init", "--model", model, "--machine", machine, "--devices", "8"}, folder.path());
+    CHECK(run.exit_code == 2);
+    CHECK(run.out == "");
+    return run.err;
+  };
+  const std::string end = "malformed JSON: the text ends too early; expected ";
+  CHECK(told("model.json", "dgx-h100") ==
+        "cannot use this model file: model.json:1: " + end + "\",\" or \"}\"\n");
+  CHECK(told("config.json", "dgx-h100") ==
+        "config.json:2: /hidden_size: expected a number from 0 to 1000000000000, got -5\n");
+  CHECK(told("gpt2", "machine.json") == "machine.json:2: " + end + "a value\n");
+}
+
 TEST_CASE("a model too large for its devices is written, and the file says that it does not fit") {
   const Outcome run =
       run_program({"init", "--model", "gpt3-175b", "--machine", "dgx-v100-32g", "--devices", "2"});

@@ -8,9 +8,11 @@
 #include <cstdlib>
 #include <functional>
 #include <new>
+#include <stdexcept>
 
 #include "base/error.h"
 #include "sim/engines/child.h"
+#include "sim/engines/unavailable.h"
 #include "tests/sim/support/realised.h"
 #include "tests/sim/support/test_chain.h"
 
@@ -170,6 +172,53 @@ TEST_CASE("an Error thrown in a child is thrown here, word for word") {
   };
   CHECK(error_of([&] { run_in_child({}, {}, engine); }) ==
         "scenario.json:3: /model: no\nsuch model");
+}
+
+/// Which of the kinds that callers tell apart `run` throws, and its words.
+std::string kind_of(const std::function<void()>& run) {
+  try {
+    run();
+  } catch (const Error& error) {
+    return std::string("Error: ") + error.what();
+  } catch (const Unavailable& lack) {
+    return std::string("Unavailable: ") + lack.what();
+  } catch (const std::logic_error& bug) {
+    return std::string("bug: ") + bug.what();
+  } catch (const std::exception& other) {
+    return std::string("other: ") + other.what();
+  }
+  return "nothing";
+}
+
+TEST_CASE("what is thrown in a child is of the same kind here") {
+  const auto wordless = [](const Program&, const TraceSink&) -> RunSummary { throw Error(""); };
+  const auto lacking = [](const Program&, const TraceSink&) -> RunSummary {
+    throw Unavailable("cannot open the engine");
+  };
+  const auto wrong = [](const Program&, const TraceSink&) -> RunSummary {
+    throw std::logic_error("a clock goes back");
+  };
+  const auto unknown = [](const Program&, const TraceSink&) -> RunSummary {
+    throw std::runtime_error("a library's own");
+  };
+  const auto foreign = [](const Program&, const TraceSink&) -> RunSummary { throw 7; };
+  const auto thrown_by = [](Engine engine) {
+    return kind_of([&] { run_in_child({}, {}, engine); });
+  };
+  CHECK(thrown_by(wordless) == "Error: ");
+  CHECK(thrown_by(lacking) == "Unavailable: cannot open the engine");
+  CHECK(thrown_by(wrong) == "bug: a clock goes back");
+  CHECK(thrown_by(unknown) == "bug: a library's own");
+  CHECK(thrown_by(foreign) == "bug: the engine threw what is no std::exception");
+}
+
+TEST_CASE("a program that SimGrid should not have been given is a bug, not a refusal of it") {
+  Program program = both_send_first(1);
+  program.wires[0].shared = true;
+  program.wires[0].links = {0, 1, 0};  // a link is crossed again: no route of SimGrid
+  const std::string told = kind_of([&] { run_program(program, EngineKind::SimGrid, TraceSink{}); });
+  CHECK(told.starts_with("bug: "));
+  CHECK(says(told, "routes of SimGrid"));
 }
 
 TEST_CASE("an Error after part of a trace is thrown, and the part was delivered") {

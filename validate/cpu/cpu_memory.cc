@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <string>
 
 #include "base/error.h"
@@ -15,6 +16,7 @@ namespace interlock {
 namespace {
 
 constexpr int kPoison = 0xff;
+constexpr std::int64_t kStep = std::int64_t{16} << 20;  // by which opened addresses grow, in bytes
 
 }  // namespace
 
@@ -30,7 +32,7 @@ std::int64_t addresses_of_rank(std::size_t ranks) {
 
 CpuMemory::CpuMemory(int rank, std::int64_t capacity, bool poison)
     : rank_(rank), capacity_(capacity), poison_(poison), slab_(capacity) {
-  void* memory = mmap(nullptr, static_cast<std::size_t>(capacity), PROT_READ | PROT_WRITE,
+  void* memory = mmap(nullptr, static_cast<std::size_t>(capacity), PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw Error("cannot reserve memory for device " + std::to_string(rank));
   base_ = static_cast<char*>(memory);
@@ -46,9 +48,19 @@ Block CpuMemory::allocate(std::int64_t bytes, MemoryClass memory_class) {
     throw Error("device " + std::to_string(rank_) + " has no room for " + std::to_string(bytes) +
                 " bytes of " + name_of(memory_class));
   }
+  open_up_to(slab_.reach());
   Block block = {.rank = rank_, .data = base_ + offset, .offset = offset, .bytes = bytes};
   if (poison_) std::memset(block.data, kPoison, static_cast<std::size_t>(bytes));
   return block;
+}
+
+void CpuMemory::open_up_to(std::int64_t end) {
+  if (end <= open_) return;
+  const std::int64_t more = std::min(capacity_, (end + kStep - 1) / kStep * kStep) - open_;
+  if (mprotect(base_ + open_, static_cast<std::size_t>(more), PROT_READ | PROT_WRITE) != 0) {
+    throw std::bad_alloc();
+  }
+  open_ += more;
 }
 
 void CpuMemory::free(Block& block) {

@@ -338,16 +338,18 @@ TEST_CASE("too little memory for the threads of a training is a sentence") {
   }
 }
 
-TEST_CASE("training runs under a limit of address space") {
+TEST_CASE("training runs under a limit of address space, or of data") {
   if (!kLimits) return;
   const Folder folder;
   folder.file("text.txt", std::string(20'000, 'a') + "bcd");
-  const Outcome run =
-      run_shell("ulimit -v 4000000; " + kProgram + " train " + quoted("byte-language-model") +
-                    " --data text.txt --set sweep=null --quiet --json r.json",
-                folder.path());
-  CAPTURE(run.err);
-  CHECK(run.exit_code == 0);
+  for (const std::string limit : {"ulimit -v 4000000; ", "ulimit -d 1000000; "}) {
+    const Outcome run = run_shell(limit + kProgram + " train " + quoted("byte-language-model") +
+                                      " --data text.txt --set sweep=null --quiet --json r.json",
+                                  folder.path());
+    CAPTURE(limit);
+    CAPTURE(run.err);
+    CHECK(run.exit_code == 0);
+  }
 }
 
 }  // namespace
