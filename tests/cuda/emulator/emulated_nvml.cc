@@ -1,4 +1,4 @@
-// NVML on the emulated machine: a clock that falls with every reading, and the reason why.
+// NVML on the emulated machine: a clock that falls with every reading, wavers in the end, and why.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Prototypes are those of NVML's reference; its header need not be there.
@@ -34,7 +34,8 @@ int nvmlDeviceGetClockInfo(void* handle, unsigned type, unsigned* clock) {
   if (type == 2) return *clock = kMemory, 0;
   Device& device = device_of(handle);
   *clock = device.clock;
-  if (device.clock > kLeast) device.clock -= kFall;
+  // No two readings are alike, however long a slow machine has been read.
+  device.clock = device.clock > kLeast ? device.clock - kFall : kLeast + kFall;
   return 0;
 }
 int nvmlDeviceGetMaxClockInfo(void*, unsigned type, unsigned* clock) {
