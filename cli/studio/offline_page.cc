@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/module_file.h"
+#include "cli/studio/source_sum.h"
 #include "reports/page/studio_page.h"
 
 namespace interlock {
@@ -25,6 +26,14 @@ std::string engine_file(const std::string& name) {
   throw Error("--out: the engine of such a page was not built, so there is no " + path +
               "; expected Emscripten when interlock is built (Debian: emscripten), and then ninja "
               "-C build studio_engine");
+}
+
+/// Throws: Error if `program` was compiled from other sources than this program.
+void check_sources(const std::string& program) {
+  if (program.find(interlock_source_sum()) != std::string::npos) return;
+  throw Error("--out: " + module_file("interlock_studio.wasm") +
+              " was compiled from other sources than this program, so that its numbers may be "
+              "others; expected it to be built again: ninja -C build studio_engine");
 }
 
 void add_folder(const std::string& name, OfflineEngine& engine) {
@@ -53,6 +62,7 @@ void add_named(const OpenedScenario& opened, OfflineEngine& engine) {
 std::string offline_page(const OpenedScenario& opened) {
   OfflineEngine engine{.script = engine_file("interlock_studio.js"),
                        .program = engine_file("interlock_studio.wasm")};
+  check_sources(engine.program);
   for (const char* folder : {"models/zoo", "hardware/catalogue", "hardware/calibrated",
                              "scenarios/frameworks", "scenarios/ranges"}) {
     add_folder(folder, engine);

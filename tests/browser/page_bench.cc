@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 
 #include "base/text.h"
 #include "reports/report.h"
@@ -26,6 +28,12 @@ ScenarioResult pipeline(int devices, int micro_batches, int steps, const std::st
   return run_scenario(load_questions(parse_json(text, "bench.json")).at(0), true);
 }
 
+void print_times(Chromium& browser, const char* script) {
+  for (const auto& [name, value] : browser.check(script)) {
+    std::printf("  %s\t%s\n", name.c_str(), value.c_str());
+  }
+}
+
 void measure(Chromium& browser, const char* name, const ScenarioResult& result) {
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
@@ -36,14 +44,27 @@ void measure(Chromium& browser, const char* name, const ScenarioResult& result) 
               log.spans.size() + log.transfers.size(), made.count(),
               static_cast<double>(page.size()) / 1e6);
   browser.open(page);
-  for (const auto& [figure, value] : browser.check("speed_checks.js")) {
-    std::printf("  %s\t%s\n", figure.c_str(), value.c_str());
-  }
+  print_times(browser, "speed_checks.js");
+}
+
+/// Measures changes on the studio's page that is a file: GPT-2 XL, 64 micro-batches, 9760 tasks.
+void measure_studio(Chromium& browser) {
+  const std::string page =
+      (std::filesystem::temp_directory_path() / "interlock-page-bench.html").string();
+  const std::string command =
+      "'" INTERLOCK_PROGRAM "' studio '" PROJECT_FOLDER
+      "/scenarios/examples/gpt2-xl-1f1b.json' --set training.micro_batch_size=1 --quiet --out '" +
+      page + "'";
+  if (std::system(command.c_str()) != 0) return;
+  std::puts("the studio as a file, 8 stages x 64 micro-batches, 2 steps");
+  browser.visit("file://" + page);
+  print_times(browser, "studio_speed_checks.js");
+  std::filesystem::remove(page);
 }
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   const auto program = find_chromium();
   if (!program) {
     std::fputs("no Chromium (Debian: chromium)\n", stderr);
@@ -51,6 +72,8 @@ int main() {
   }
   Chromium browser(*program);
   browser.open("<!DOCTYPE html><title>fonts are loaded now</title><p>");
+  measure_studio(browser);
+  if (argc > 1 && std::string(argv[1]) == "studio") return 0;
   const std::string jitter = R"(, "variation": {"jitter": {"spread": 0.05}, "seeds": 1})";
   measure(browser, "64 devices x 256 micro-batches", pipeline(64, 256, 3, ""));
   measure(browser, "64 devices x 256 micro-batches, jitter", pipeline(64, 256, 3, jitter));

@@ -207,6 +207,12 @@ TEST_CASE("a page that is a file says what it lacks in a sentence") {
   CHECK(lacks.find("the engine of such a page was not built") != std::string::npos);
   CHECK(lacks.find("ninja -C build studio_engine") != std::string::npos);
   CHECK(folder.files() == std::vector<std::string>{"alone"});
+  // An engine of other sources would tell other numbers.
+  folder.file("interlock_studio.js", "");
+  folder.file("interlock_studio.wasm", "interlock-sources-0123456789abcdef");
+  const std::string old = refusal(folder.path("alone"), "--out s.html");
+  CHECK(old.find("was compiled from other sources than this program") != std::string::npos);
+  CHECK(old.find("ninja -C build studio_engine") != std::string::npos);
 }
 
 TEST_CASE("a port that is taken, and a scenario that is not there, are said in a sentence") {

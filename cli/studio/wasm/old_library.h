@@ -49,11 +49,17 @@ To bit_cast(const From& from) {
 inline strong_ordering operator<=>(const string& one, const string& other) {
   return one.compare(other) <=> 0;
 }
-template <class Item>
-strong_ordering operator<=>(const vector<Item>& one, const vector<Item>& other) {
-  return one < other   ? strong_ordering::less
-         : other < one ? strong_ordering::greater
-                       : strong_ordering::equal;
+// Its templates are no narrower than those of the library's <, which is therefore still called for
+// "one < other"; by a narrower <=> that would be rewritten to call itself without end.
+template <class Item, class Allocator>
+strong_ordering operator<=>(const vector<Item, Allocator>& one,
+                            const vector<Item, Allocator>& other) {
+  const auto first_is_less = [](const auto& a, const auto& b) {
+    return lexicographical_compare(a.begin(), a.end(), b.begin(), b.end());
+  };
+  return first_is_less(one, other)   ? strong_ordering::less
+         : first_is_less(other, one) ? strong_ordering::greater
+                                     : strong_ordering::equal;
 }
 
 namespace ranges {

@@ -37,7 +37,7 @@ function addAsking(place, { words, note, form, question, show }) {
     } catch (error) {
       said.textContent = error.name === 'AbortError' ? 'Cancelled.' : '';
       trouble.hidden = error.name === 'AbortError';
-      trouble.textContent = error instanceof EngineLost ? LOST_WORDS : error.message;
+      trouble.textContent = error instanceof EngineLost ? lostWords(error) : error.message;
     }
     running(false);
   };
@@ -53,10 +53,6 @@ function addAsking(place, { words, note, form, question, show }) {
     old.hidden = !found.hasChildNodes();
   };
 }
-
-const LOST_WORDS = 'The studio\'s server has ended. Your text is kept here: start interlock ' +
-  'studio again, and open its new address; the link of this page\'s "Copy link" carries the ' +
-  'scenario over.';
 
 // A table that scrolls sideways where it is too wide.
 function scrolledTable(className, head, rows) {

@@ -1,13 +1,14 @@
 // Engine: the one door through which the page asks; served.js and offline.js are behind it.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Each of them also says in words that the engine is lost: LOST_STATUS, lostWords(error).
 
 // Mistakes of the user's, as sentences.
 class Mistakes extends Error {}
+// The engine ended before it had an answer; the next question gets another.
+class Ended extends Mistakes {}
 // There is no engine any more.
 class EngineLost extends Error {}
-
-const MEMORY_WORDS = 'the process that computed this ended without an answer, as when memory ' +
-  'runs out; the others go on. Expected a smaller scenario';
 
 // Asks one question after another of a kind, always the newest: a newer one takes the place of the
 // one that waits, and gives up the one under way if that has taken longer than `patience` ms.

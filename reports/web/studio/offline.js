@@ -3,6 +3,14 @@
 
 const KEPT_WORKERS = 2; // that wait for the next question; each keeps some 30 MB
 
+const LOST_STATUS = 'No engine.';
+const lostWords = ({ message }) => 'This browser cannot run the engine that the page holds ' +
+  `(${message}). Your text is kept here. Expected a browser of 2023 or later; interlock simulate ` +
+  'answers the same, by the command of "Copy command".';
+const endedWords = (reason) => `the engine of this page ended without an answer (${reason}), as ` +
+  'when memory runs out; the next question gets another. Expected a smaller scenario, or the ' +
+  'command of "Copy command"';
+
 const engineParts = (async () => {
   const packed = (id) => expand(document.getElementById(id).textContent);
   const { script, files } = JSON.parse(new TextDecoder().decode(await packed('engine-files')));
@@ -33,10 +41,11 @@ function answerOf(worker, question, { told, signal }) {
     };
     function stop() { fail(signal.reason); }
     if (signal) signal.addEventListener('abort', stop);
-    worker.onerror = () => fail(new Mistakes(MEMORY_WORDS));
+    worker.onerror = ({ message }) => fail(new Ended(endedWords(message)));
     worker.onmessage = ({ data }) => {
       const said = JSON.parse(data);
-      if (said.lost) fail(new Mistakes(MEMORY_WORDS));
+      if (said.unable) fail(new EngineLost(said.unable));
+      else if (said.lost) fail(new Ended(endedWords(said.lost)));
       else if (said.answer) give(resolve, said.answer);
       else if (said.mistakes !== undefined) give(reject, new Mistakes(said.mistakes));
       else if (told) told(said);
@@ -60,7 +69,9 @@ const engine = {
       if (!waitingWorkers.length) keepOneReady();
       return await answerOf(worker, question, options);
     } catch (error) {
-      if (error instanceof Mistakes || error.name === 'AbortError') throw error;
+      if (error instanceof Mistakes || error instanceof EngineLost || error.name === 'AbortError') {
+        throw error;
+      }
       throw new EngineLost(String(error.message || error));
     }
   },

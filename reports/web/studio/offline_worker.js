@@ -1,7 +1,8 @@
 // OfflineWorker: a worker of the offline page, which holds the engine and answers one by one.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Emscripten's script, which defines makeEngine, stands before this one.
+// Emscripten's script, which defines makeEngine, stands before this one. In the place of an answer
+// it says {unable} if the engine cannot be opened, and {lost} if it ended while it computed.
 'use strict';
 
 // A scenario lies in a folder so deep that what it names by "../" has a place, too.
@@ -9,16 +10,24 @@ const HERE = '/here/and/on/this/page/lies/what/was/opened';
 
 const said = (line) => postMessage(line);
 
-async function openEngine({ program, files, file, text }) {
-  const engine = await makeEngine({
-    said,
-    instantiateWasm(imports, done) {
-      WebAssembly.instantiate(program, imports).then((instance) => done(instance, program));
-      return {};
-    },
-    print() {},
-    printErr() {},
+// Returns a promise of Emscripten's module, which runs `program`.
+function makeOpen(program) {
+  return new Promise((resolve, reject) => {
+    makeEngine({
+      said,
+      instantiateWasm(imports, done) {
+        WebAssembly.instantiate(program, imports)
+          .then((instance) => done(instance, program)).catch(reject);
+        return {};
+      },
+      print() {},
+      printErr() {},
+    }).then(resolve, reject);
   });
+}
+
+async function openEngine({ program, files, file, text }) {
+  const engine = await makeOpen(program);
   engine.FS.mkdirTree(HERE);
   engine.FS.chdir(HERE);
   for (const [path, contents] of Object.entries(files)) {
@@ -35,11 +44,22 @@ async function openEngine({ program, files, file, text }) {
   return (question) => withTexts(engine._interlock_answer, [question]);
 }
 
-let answer = null;
+let opened = null;
 onmessage = async ({ data }) => {
+  if (data.open) {
+    opened = openEngine(data.open);
+    opened.catch(() => {}); // said when a question comes
+    return;
+  }
+  let answer;
   try {
-    if (data.open) answer = openEngine(data.open);
-    else (await answer)(data.question);
+    answer = await opened;
+  } catch (error) {
+    said(JSON.stringify({ unable: String(error) }));
+    return;
+  }
+  try {
+    answer(data.question);
   } catch (error) {
     said(JSON.stringify({ lost: String(error) }));
   }

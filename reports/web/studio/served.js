@@ -1,6 +1,13 @@
 // Served: questions go to the server that sent the page.
 // SPDX-License-Identifier: Apache-2.0
 
+const LOST_STATUS = 'No server.';
+const lostWords = () => 'The studio\'s server has ended. Your text is kept here: start interlock ' +
+  'studio again, and open its new address; the link of this page\'s "Copy link" carries the ' +
+  'scenario over.';
+const ENDED_WORDS = 'the process that computed this ended without an answer, as when memory ' +
+  'runs out; the others go on. Expected a smaller scenario';
+
 // Asks `question`, {ask: 'simulate', text, ...}; see cli/studio/studio_answers.h. `told` hears
 // {done, of}; `signal` gives the question up. Returns the answer. Throws: Mistakes, EngineLost, or
 // the signal's AbortError.
@@ -33,6 +40,6 @@ async function lastAnswer(reader, told) {
       if (said.mistakes !== undefined) throw new Mistakes(said.mistakes);
       if (told) told(said);
     }
-    if (done) throw new Mistakes(MEMORY_WORDS);
+    if (done) throw new Ended(ENDED_WORDS);
   }
 }

@@ -143,11 +143,12 @@ async function start() {
     fail(error) {
       if (error.name === 'AbortError') return;
       const lost = error instanceof EngineLost;
-      const mistakes = lost ? [{ words: LOST_WORDS }] : mistakesIn(error.message);
+      const mistakes = lost ? [{ words: lostWords(error) }] : mistakesIn(error.message);
       showTrouble(mistakes, editor.goTo);
       editor.mark(lost ? [] : mistakes);
       document.documentElement.dataset.lost = String(lost);
-      say(lost ? 'No server.' : 'The scenario is wrong.');
+      say(lost ? LOST_STATUS
+        : error instanceof Ended ? 'No answer.' : 'The scenario is wrong.');
     },
   };
   const pins = makePins(byId('pins'), page.replace);
