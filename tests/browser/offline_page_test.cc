@@ -133,12 +133,11 @@ std::string difference(const Json& ours, const Json& theirs, const std::string& 
 /// The scenarios that are shipped, as a page is given them: the first of a sweep, by our engine.
 std::vector<std::string> shipped() {
   std::vector<std::string> files;
-  for (const auto& entry : fs::recursive_directory_iterator(PROJECT_FOLDER "/scenarios")) {
-    const std::string path = entry.path().string();
-    if (entry.path().extension() != ".json") continue;
-    if (path.find("/frameworks/") != std::string::npos) continue;
-    if (path.find("/ranges/") != std::string::npos) continue;
-    files.push_back(path);
+  for (const char* folder : {"examples", "papers", "quickstart", "validation"}) {
+    const fs::path scenarios = fs::path(PROJECT_FOLDER "/scenarios") / folder;
+    for (const auto& entry : fs::recursive_directory_iterator(scenarios)) {
+      if (entry.path().extension() == ".json") files.push_back(entry.path().string());
+    }
   }
   std::sort(files.begin(), files.end());
   return files;
