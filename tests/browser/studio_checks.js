@@ -151,6 +151,12 @@ tell({
     await until(() => !find('#panel-plan .alarm').hidden);
     expect(find('#panel-plan').textContent.includes('samples'),
       find('#panel-plan .alarm').textContent);
+    find('#plan-tokens').value = '';
+    find('#plan-samples').value = '100M';
+    studioButton('Plan', find('#panel-plan')).click();
+    await until(() => find('#panel-plan table') ||
+      (find('#panel-plan progress').hidden && !find('#panel-plan .alarm').hidden));
+    expect(find('#panel-plan table'), find('#panel-plan .alarm').textContent);
     find('#tab-step').click();
   },
   'a link holds the scenario, a command says it': async () => {

@@ -127,8 +127,9 @@ function addPlan(place, page, schema) {
   machines.setAttribute('list', list.id);
   const devices = element('input', { value: '8..64x2', id: 'plan-devices' });
   const tokens = element('input', { value: '1T', id: 'plan-tokens' });
+  const samples = element('input', { id: 'plan-samples' }); // of models that have no tokens
   const form = element('div', { className: 'choices-grid' }, list, field('Machines', machines),
-    field('Sizes', devices), field('Tokens', tokens));
+    field('Sizes', devices), field('Tokens', tokens), field('or samples', samples));
   return addAsking(place, {
     words: 'Plan',
     note: 'How many devices, which, how long and how much: the best plan of each size.',
@@ -138,7 +139,7 @@ function addPlan(place, page, schema) {
       return { ask: 'plan', options: {
         model: model && model.kind === 'scalar' ? String(model.value) : '',
         machines: machines.value.split(',').map((name) => name.trim()),
-        devices: devices.value, tokens: tokens.value } };
+        devices: devices.value, tokens: tokens.value, samples: samples.value } };
     },
     show(found, answer) {
       found.innerHTML = answer.page;
