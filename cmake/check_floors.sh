@@ -32,7 +32,7 @@ check() {
     add_rooms("base")
     add_rooms("base/json")
     add_rooms("base/contract")
-    add_rooms("hardware/topologies models/layers")
+    add_rooms("hardware/topologies hardware/kernels models/layers")
     add_rooms("hardware/devices models/transformer")
     add_rooms("hardware/networks models/networks")
     add_rooms("hardware/collectives models")

@@ -17,11 +17,11 @@
 #include <vector>
 
 #include "base/work.h"
-#include "hardware/devices/attention_share.h"
 #include "hardware/devices/calibrated_model.h"
 #include "hardware/devices/kernel_time.h"
-#include "hardware/devices/product_tiles.h"
 #include "hardware/devices/running_costs.h"
+#include "hardware/kernels/attention_share.h"
+#include "hardware/kernels/product_tiles.h"
 
 namespace interlock {
 

@@ -10,8 +10,8 @@
 #include <string>
 
 #include "base/file.h"
-#include "hardware/devices/attention_share.h"
 #include "hardware/devices/device_reader.h"
+#include "hardware/kernels/attention_share.h"
 
 namespace interlock::attention_kernels_test {
 namespace {

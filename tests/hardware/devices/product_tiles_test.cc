@@ -1,6 +1,6 @@
 // Shares of a device's rate in matrix products, against tiles and waves counted by hand.
 // SPDX-License-Identifier: Apache-2.0
-#include "hardware/devices/product_tiles.h"
+#include "hardware/kernels/product_tiles.h"
 
 #include <doctest/doctest.h>
 

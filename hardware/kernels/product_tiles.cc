@@ -1,6 +1,6 @@
 // Product tiles: tries the tiles of a library's kernels and takes those that end soonest.
 // SPDX-License-Identifier: Apache-2.0
-#include "hardware/devices/product_tiles.h"
+#include "hardware/kernels/product_tiles.h"
 
 #include <algorithm>
 #include <array>

@@ -11,7 +11,7 @@
 namespace interlock::small_steps_test {
 namespace {
 
-/// What the layers of a model with 4 experts take: 512 rows of 256 elements, 1024 inside.
+/// Holds what the layers of a model with 4 experts take: 512 rows of 256 elements, 1024 inside.
 struct Taken {
   int forward = 0, backward = 0;  // kernels
   double forward_bytes = 0, backward_bytes = 0, stash = 0;

@@ -1,6 +1,6 @@
 // Attention share: computes it from rows, columns and the elements of a head.
 // SPDX-License-Identifier: Apache-2.0
-#include "hardware/devices/attention_share.h"
+#include "hardware/kernels/attention_share.h"
 
 #include <algorithm>
 
