@@ -33,6 +33,7 @@ int run(const std::vector<std::string>& words, const std::string& input,
     if (!input.empty() && std::freopen(input.c_str(), "r", stdin) == nullptr) ::_exit(126);
     if (std::freopen(output.c_str(), "w", stdout) == nullptr) ::_exit(126);
     std::vector<char*> arguments;
+    arguments.reserve(words.size() + 1);
     for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
     ::execvp(arguments[0], arguments.data());
@@ -117,14 +118,14 @@ std::string difference(const Json& ours, const Json& theirs, const std::string& 
   if (!ours.is_structured()) return ours == theirs ? "" : path + ": " + ours.dump();
   if (ours.is_array()) {
     for (std::size_t i = 0; i < ours.size(); ++i) {
-      const std::string found = difference(ours[i], theirs[i], path + "/" + std::to_string(i));
+      std::string found = difference(ours[i], theirs[i], path + "/" + std::to_string(i));
       if (!found.empty()) return found;
     }
     return "";
   }
   for (const auto& [key, value] : ours.items()) {
     if (!theirs.contains(key)) return path + "/" + key;
-    const std::string found = difference(value, theirs[key], path + "/" + key);
+    std::string found = difference(value, theirs[key], path + "/" + key);
     if (!found.empty()) return found;
   }
   return "";
@@ -158,6 +159,7 @@ TEST_CASE("answers are the program's to 1e-12 for every scenario that is shipped
   if (!has_node()) return tell_skipped("answers of the offline page without a browser", "nodejs");
   const std::vector<std::string> files = shipped();
   std::vector<Json> questions;
+  questions.reserve(files.size());
   for (const std::string& file : files) {
     questions.push_back({{"ask", "write"},
                          {"what", "result"},
