@@ -12,16 +12,26 @@ namespace {
 
 std::size_t index_of(Precision precision) { return static_cast<std::size_t>(precision); }
 
-/// Returns the tiles of products in `precision`. The time to fill and drain a tile stays the same,
-/// so at another rate it is another number of steps.
-ProductTiles tiles_at(const Device& device, Precision precision) {
-  if (precision == Precision::Bf16 || precision == Precision::Fp16) return device.tiles;
-  ProductTiles tiles = device.tiles;
+/// Returns the rate in `precision` over that in 16 bits, for which ramps are told: the time to fill
+/// and drain a kernel stays the same, so at another rate it is another number of steps.
+double pace(const Device& device, Precision precision) {
+  if (precision == Precision::Bf16 || precision == Precision::Fp16) return 1;
   const auto& sixteen = device.peak[index_of(Precision::Bf16)]
                             ? device.peak[index_of(Precision::Bf16)]
                             : device.peak[index_of(Precision::Fp16)];
-  if (sixteen) tiles.ramp *= *device.peak[index_of(precision)] / *sixteen;
+  return sixteen ? *device.peak[index_of(precision)] / *sixteen : 1;
+}
+
+ProductTiles tiles_at(const Device& device, Precision precision) {
+  ProductTiles tiles = device.tiles;
+  tiles.ramp *= pace(device, precision);
   return tiles;
+}
+
+AttentionKernel attention_at(const Device& device, Precision precision) {
+  AttentionKernel kernel = device.attention;
+  kernel.ramp *= pace(device, precision);
+  return kernel;
 }
 
 /// Returns the tiled share of `work`. Gradients of both operands are two products, whose inner
@@ -74,7 +84,8 @@ Seconds compute_time(const Work& work, const Device& device, Precision precision
   if (precision == Precision::Fp32) share = efficiency.compute_fp32.value_or(share);
   if (op_class == OpClass::Gemm) share *= tiled_share(work, tiles_at(device, precision));
   if (op_class == OpClass::Attention)
-    share *= attention_share(work.shape, device.attention, device.tiles.multiprocessors);
+    share *=
+        attention_share(work.shape, attention_at(device, precision), device.tiles.multiprocessors);
   return work.flops / (*device.peak[index_of(precision)] * share);
 }
 

@@ -33,12 +33,14 @@ std::vector<ContractKey> device_keys() {
       {"launch_overhead", time(), "0 s", "Time added to every kernel."},
       {"multiprocessors", whole(0, 1e6), "0",
        "Multiprocessors of the device, 0 for unknown. With them matrix products lose what their "
-       "shape makes them lose: tiles over the edge, and a last wave that leaves some idle."},
+       "shape makes them lose: tiles over the edge, and a last wave that leaves some idle; so does "
+       "fused attention, with one of the two keys below, of few rows."},
       {"tile_ramp", number(0, 10'000), "0",
        "Steps of the inner dimension that the start and the end of a tile of a matrix product take "
        "in 16 bits; the same time in other precisions."},
       {"attention_ramp", number(0, 100'000), "0",
-       "Columns of the scores that the start and the end of a row of fused attention take."},
+       "Columns of the scores that the start and the end of a row of fused attention take in 16 "
+       "bits. `efficiency` of attention is that of endless rows then."},
       {"narrowest_head", number(0, 10'000), "0",
        "Elements: in fused attention a narrower head takes as long as one of these, as it has as "
        "many exponentials."},

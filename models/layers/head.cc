@@ -148,6 +148,7 @@ void add_work(std::vector<Work>& works, const Work& work) {
   for (Work& known : works) {
     if (known.op_class == work.op_class && known.role == work.role &&
         known.variant == work.variant && known.shape == work.shape &&
+        known.replayed == work.replayed && known.awaited == work.awaited &&
         known.flops * work.launches == work.flops * known.launches &&
         known.bytes * work.launches == work.bytes * known.launches) {
       known.flops += work.flops;

@@ -312,8 +312,7 @@ void keep_alternate(Module& module, const ModuleFrame& frame, const std::vector<
     const double share = share_run_again(op, options.sharding, product, kept);
     if (share == 0) continue;
     if (options.precision == Precision::Fp8) append_casts(module.recompute, op, false);
-    Work again = op.forward;
-    again.replayed = op.captured;
+    Work again = forward_work(op, options.framework);
     again.flops *= share;
     again.bytes *= share;
     if (again.counted) *again.counted *= share;

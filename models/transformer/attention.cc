@@ -81,6 +81,15 @@ void add_distances(const BlockForm& t, const BlockSizes& z, Operator& op) {
   ++op.input_gradient.launches;
 }
 
+/// Returns the kernels that a ring takes for a row: one for each block of keys, but for those that
+/// a window leaves out.
+double ring_calls(const BlockForm& t, const BlockSizes& z) {
+  const double calls = z.sharding.context;
+  if (!t.window) return calls;
+  const double block = part_of(t.stream).length / calls;
+  return std::min(calls, 1 + std::ceil(*t.window / block));
+}
+
 /// One kernel that stores queries, keys, values and a sum in fp32 (fp64 in fp64) for each row of
 /// the scores. It executes the blocks of the scores that a mask leaves something of: forward,
 /// scores and their product with the values; backward, the scores again, and gradients of values,
@@ -93,8 +102,13 @@ Operator fused_attention(const BlockForm& t, const BlockSizes& z) {
   op.input_gradient.flops = Flops(2 * (3 * z.queries + 2 * z.attentions) * z.computed);
   op.input_gradient.launches = 1;
   op.forward.variant = op.input_gradient.variant = OpVariant::Fused;
-  const int calls = turns_heads(z.sharding) ? 1 : z.sharding.context;  // a ring's, a block each
-  set_shape(op, head_product(t, z, z.computed / calls, z.queries / z.statistics));
+  const double head = z.queries / z.statistics;
+  if (turns_heads(z.sharding)) {  // whole sequences of some heads
+    const double rows = part_of(t.stream).length;
+    set_shape(op, {rows, z.computed, head, z.statistics / rows});
+  } else {
+    set_shape(op, head_product(t, z, z.computed / ring_calls(t, z), head));
+  }
   op.stash = Bytes((z.queries + z.keys + z.values) * z.element);
   op.inner_stash = Bytes(z.statistics * std::max(4.0, z.element));
   op.outputs = {Bytes(z.attentions * z.element)};

@@ -89,7 +89,7 @@ void read_positions(BlockReader& reader, BlockForm& b) {
   b.rotary = positions == 1 || positions == 3;
   b.rotary_share = reader.number("rotary_share", 1);
   b.scaled_rotation = reader.boolean("scaled_rotation", false);
-  if (b.scaled_rotation && !b.rotary) {
+  if (b.scaled_rotation && (!b.rotary || b.rotary_share == 0)) {
     report(reader.diagnostics(), reader.place_of("scaled_rotation"),
            "nothing is turned; expected it with \"positions\": \"rotary\"");
   }
@@ -129,11 +129,11 @@ void append_unused_attention_keys(BlockReader& reader, const BlockForm& b,
   if (b.mixer == Mixer::Retention) {
     append_unused(reader, {"kv_heads"},
                   "retention has a key head for each head; expected no \"kv_heads\"", unused);
-    append_unused(
-        reader,
-        {"head_size", "qkv_bias", "projection_bias", "qk_norm", "sliding_window", "bidirectional",
-         "latent_attention", "attention_chunk", "attention_gate", "attention_sinks"},
-        "not with retention; expected it with attention", unused);
+    append_unused(reader,
+                  {"head_size", "qkv_bias", "projection_bias", "qk_norm", "sliding_window",
+                   "bidirectional", "latent_attention", "attention_chunk", "attention_gate",
+                   "attention_sinks", "scaled_rotation"},
+                  "not with retention; expected it with attention", unused);
     return;
   }
   append_unused(reader, {"chunk_size"},
@@ -149,8 +149,10 @@ void append_unused_attention_keys(BlockReader& reader, const BlockForm& b,
     if (reader.in_item("positions")) append_unused(reader, {"positions"}, reason, unused);
   }
   if (b.latents.kv_rank == 0) return;
-  append_unused(reader, {"kv_heads", "head_size", "qk_norm", "rotary_share", "attention_gate"},
-                "latents say what heads are; expected it without \"latent_attention\"", unused);
+  append_unused(
+      reader,
+      {"kv_heads", "head_size", "qk_norm", "rotary_share", "attention_gate", "scaled_rotation"},
+      "latents say what heads are; expected it without \"latent_attention\"", unused);
 }
 
 void check_attention(BlockReader& reader, const BlockForm& b) {

@@ -35,8 +35,9 @@ void append_dropout(const BlockForm& b, const StreamSizes& z, std::vector<Operat
 }
 
 /// Lets CUDA graphs have operators from `first` on, or those of a router and its norm.
-void capture(const StreamSizes& z, Half half, std::size_t first, std::vector<Operator>& block) {
-  if (half == append_mixer && z.graphs.attention) {
+void capture(const BlockForm& b, const StreamSizes& z, Half half, std::size_t first,
+             std::vector<Operator>& block) {
+  if (half == append_mixer && attends(b.mixer) && z.graphs.attention) {
     for (std::size_t i = first; i < block.size(); ++i) block[i].captured = true;
   }
   if (half != append_feed_forward || !z.graphs.router) return;
@@ -68,7 +69,7 @@ std::size_t append_half(const BlockForm& b, const StreamSizes& z, Half half,
   wait_beside(block, first, sum - 1, boundary(z));
   block.push_back(residual(z.residual, z.element));
   if (norms == Post) block.push_back(norm_of(b.stream, z));
-  capture(z, half, first, block);
+  capture(b, z, half, first, block);
   return sum;
 }
 
@@ -84,7 +85,7 @@ std::vector<Operator> parallel_block(const BlockForm& b, const StreamSizes& z) {
   std::erase_if(block.back().input_exchanges, of_tensor);
   append_dropout(b, z, block);
   const std::size_t mixer_end = block.size();
-  capture(z, append_mixer, 0, block);
+  capture(b, z, append_mixer, 0, block);
   if (b.shared_norm) {
     append_feed_forward(b, z, block);
     block[mixer_end].keeper = static_cast<int>(mixer_end) - 1;  // the mixer's first product
@@ -92,7 +93,7 @@ std::vector<Operator> parallel_block(const BlockForm& b, const StreamSizes& z) {
     append_normed(b, z, append_feed_forward, block);
     block[mixer_end].reads_module_input = true;
   }
-  capture(z, append_feed_forward, mixer_end, block);
+  capture(b, z, append_feed_forward, mixer_end, block);
   share_input(block[mixer_end]);  // the first norm, or the first product, has kept the input
   append_dropout(b, z, block);
   wait_beside(block, 0, mixer_end - 1, boundary(z));

@@ -303,7 +303,7 @@ void append_experts(const BlockForm& t, const StreamSizes& z, std::vector<Operat
   block.back().remade |= LayerPart::ExpertActivation;
   name_products(t, block);
   if (t.clamped_mlp) block.push_back(clamp_steps(activated, z.element));
-  if (t.bias.mlp) block.push_back(bias_steps(routed(t, z).elements, z));
+  if (t.bias.mlp) block.push_back(bias_steps(rows * t.stream.hidden_size, z));
   if (passes(z)) stand(block, first, block.size(), KernelPlace::Experts);
   block.push_back(passage(t, z, false));
   set_steps(block.back(), kMovingBack);

@@ -92,8 +92,16 @@ void ExportedPlan::check_plan() {
     refuse_if(training && training->find(key), std::string("/training/") + key,
               "is told in Python what is not trained");
   }
-  if (training && training->find("cuda_graphs")) {
+  const JsonValue* graphs = training ? training->find("cuda_graphs") : nullptr;
+  if (graphs != nullptr && graphs->text != "none") {
     leave_out("/training/cuda_graphs", "what runs as graphs is for its own settings to say");
+  }
+  const JsonValue* model = q.document->find("model");
+  for (const char* key : {"clamped_mlp", "scaled_rotation"}) {
+    const JsonValue* said = model != nullptr ? model->find(key) : nullptr;
+    if (said != nullptr && said->boolean) {
+      leave_out(std::string("/model/") + key, "is for its own settings of the model to say");
+    }
   }
   refuse_if(q.training().narrow_activations, "/training/activation_inputs",
             "is told in Python what activations keep; expected training");

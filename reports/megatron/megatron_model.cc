@@ -93,6 +93,8 @@ void add_positions(Settings& a, Json& model) {
     a.refuse("position-embedding-type",
              "expected learned_absolute, rope, yarn, mrope, relative or none");
   }
+  // YaRN's factor is 1 with latents, whose two scales are alike.
+  if (kind == "yarn" && !a.flag("multi-latent-attention")) model["scaled_rotation"] = true;
   model["positions"] = rotary ? "rotary" : kind == "none" ? "none" : "learned";
   if (relative) {
     model["positions"] = "relative";
@@ -335,6 +337,7 @@ Json megatron_model(Settings& a, const std::string& name, std::optional<int> voc
                 {"sequence_length", source ? 1 : a.required("seq-length")}};
   model["vocab_size"] = vocabulary(a, vocab_size);
   const bool gated = a.flag("swiglu") || a.flag("quick-geglu");
+  if (gated && a.number("activation-func-clamp-value")) model["clamped_mlp"] = true;
   const int hidden = model["hidden_size"].get<int>();
   if (hidden > kMostWidth) {
     a.refuse("hidden-size", "expected at most " + std::to_string(kMostWidth));

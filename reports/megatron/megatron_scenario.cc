@@ -260,8 +260,7 @@ void add_selective(Settings& a, Json& training) {
   }
 }
 
-/// Adds the parts of layers that run as CUDA graphs. Graphs of other parts, e.g. of whole layers,
-/// have no key and are left to the user to be told of.
+/// Adds the parts of layers that run as CUDA graphs, and tells of parts that have no key.
 void add_graphs(Settings& a, Json& training) {
   const std::string kind = a.text("cuda-graph-impl").value_or("none");
   if (kind == "none") return;
@@ -273,9 +272,23 @@ void add_graphs(Settings& a, Json& training) {
     training["cuda_graphs"] = "step";
     return;
   }
+  if (kind != "local" && kind != "transformer_engine") {
+    a.refuse("cuda-graph-impl", "expected none, local, transformer_engine or full_iteration");
+  }
   Json parts = Json::array();
   if (has("attn")) parts.push_back("attention");
-  if (has("moe_router")) parts.push_back("router");
+  if (has("moe_router") && has("moe_preprocess")) parts.push_back("router");
+  for (const std::string& part : scope) {
+    if (part == "attn" ||
+        (!parts.empty() && parts.back() == "router" && part.starts_with("moe_"))) {
+      continue;
+    }
+    a.remark("cuda-graph-scope", part + " has no key: the host issues its kernels one by one");
+  }
+  if (scope.empty()) {
+    a.remark("cuda-graph-impl",
+             "graphs of whole layers have no key: the host issues their kernels");
+  }
   if (!parts.empty()) training["cuda_graphs"] = parts;
 }
 

@@ -98,7 +98,8 @@ std::vector<ContractKey> training_rest() {
            "Kernels that are replayed as CUDA graphs, so that the host issues none of them: of "
            "attention, with the norm before it and the sum behind, or of routers, with the norm "
            "before and all that is done before tokens move (`cuda_graph_scope` of Megatron-Core); "
-           "`step`: all. Of use with a framework's `kernel_issue`. Transformers."},
+           "`step`: all. Their collectives are issued still. Of use with a framework's "
+           "`kernel_issue`. Transformers."},
           {"offload", object("training.offload"), "nothing is offloaded",
            "What waits in the memory of each device's host; needs a machine with a `host`."},
           {"framework",

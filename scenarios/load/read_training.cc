@@ -261,8 +261,13 @@ bool cuts_sequences(const TrainingKeys& training) {
 
 /// Reads "cuda_graphs": "none", "step", or a list of parts of a layer.
 void read_graphs(const JsonNode& node, Framework& framework, Diagnostics& diagnostics) {
-  if (node.value->kind != JsonValue::Kind::Array) {
-    const bool step = read_choice(node, {"none", "step"}, diagnostics).value_or(0) == 1;
+  const JsonValue& value = *node.value;
+  if (value.kind != JsonValue::Kind::Array || value.items.empty()) {
+    const bool step = value.text == "step";
+    if (value.kind != JsonValue::Kind::String || (!step && value.text != "none")) {
+      report(diagnostics, node,
+             "expected \"none\", \"step\", or a list of \"attention\" and \"router\"");
+    }
     if (step) framework.kernel_issue = framework.exchange_issue = Seconds(0);
     if (step) framework.backward_issue.reset();
     return;

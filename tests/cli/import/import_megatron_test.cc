@@ -321,6 +321,7 @@ TEST_CASE("parts of layers that run as CUDA graphs are read") {
   CHECK(graphs(engine + "cuda-graph-scope: [attn, moe_router, moe_preprocess]\n") ==
         "attention router ");
   CHECK(graphs(engine + "cuda-graph-scope: [moe_router, moe_preprocess]\n") == "router ");
+  CHECK(graphs(engine + "cuda-graph-scope: moe_router\n") == "none");  // counts stay outside
   CHECK(graphs(engine + "cuda-graph-scope: mlp\n") == "none");
   CHECK(graphs("cuda-graph-impl: full_iteration\n") == "step");
 }

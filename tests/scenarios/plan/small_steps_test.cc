@@ -125,6 +125,22 @@ TEST_CASE("the host issues no kernel of a CUDA graph") {
             1.01);
 }
 
+TEST_CASE("adapters of captured products are in the graph, too") {
+  const auto issued = [](const Overrides& overrides) {
+    int kernels = 0;
+    const ScenarioResult result = run(small_run(overrides));
+    const std::vector<Module>& modules = result.plan.question.training().graph.modules;
+    for (const Work& work : modules[1].forward) {
+      if (!work.replayed) kernels += work.launches;
+    }
+    return kernels;
+  };
+  const std::string lora = R"(training.lora={"rank": 4, "modules": ["linear_qkv"]})";
+  const std::string graphs = R"(training.cuda_graphs=["attention"])";
+  CHECK(issued({lora}) > issued({}));
+  CHECK(issued({lora, graphs}) == issued({graphs}));
+}
+
 TEST_CASE("the host waits for counts of tokens, and then issues what comes behind them") {
   // Gradients are issued in no time, so that forwards and the update alone may wait.
   const auto inputs = [](const std::string& issue) {
