@@ -80,8 +80,8 @@ std::vector<std::string> supported_precisions(const Device& device);
 ///   bandwidth)).
 /// The tiled share is that of matrix products, see product_tiles.h: those of OpClass::Gemm, and of
 /// attention that no kernel fuses, which has the efficiency of Gemm, too; 1 for others. Heads of 16
-/// bits whose rows begin at no whole 16 bytes take a share of the fp32 peak instead. Fused attention
-/// has the share that attention_share.h tells.
+/// bits whose rows begin at no whole 16 bytes take a share of the fp32 peak instead. Attention in
+/// one kernel has the share that attention_share.h tells.
 /// OpClass::Measured returns its own duration, and what was calibrated is as it was measured.
 /// REQUIRES: device.peak[precision] is known, unless the work is measured or has no flops; the
 /// memory bandwidth likewise, unless it has no bytes.
