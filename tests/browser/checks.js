@@ -131,3 +131,20 @@ const enter = (selector, value) => change(() => {
 });
 const studioButton = (words, place = document) =>
   [...place.querySelectorAll('button')].find((one) => one.textContent === words);
+
+// Checks of a page that has no answer any more, whatever the reason.
+async function studioSaves() {
+  const names = [];
+  HTMLAnchorElement.prototype.click = function note() { names.push(this.download); };
+  const select = find('#download');
+  select.value = 'scenario';
+  select.dispatchEvent(new Event('change'));
+  await until(() => names.length);
+}
+async function explainSays(words) {
+  find('#tab-explain').click();
+  studioButton('Explain', find('#panel-explain')).click();
+  await until(() => !find('#panel-explain .alarm').hidden);
+  const said = find('#panel-explain .alarm').textContent;
+  expect(said.includes(words), said);
+}

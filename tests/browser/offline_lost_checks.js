@@ -12,18 +12,6 @@ tell({
     await change(() => mirror().replaceRange(' ', { line: 0, ch: 0 }));
     expect(scenarioText().includes('"resnet-50"'), scenarioText());
   },
-  'the scenario is saved': async () => {
-    const names = [];
-    HTMLAnchorElement.prototype.click = function note() { names.push(this.download); };
-    const select = find('#download');
-    select.value = 'scenario';
-    select.dispatchEvent(new Event('change'));
-    await until(() => names.length);
-  },
-  'explain says it, too': async () => {
-    find('#tab-explain').click();
-    studioButton('Explain', find('#panel-explain')).click();
-    await until(() => !find('#panel-explain .alarm').hidden);
-    expect(find('#panel-explain .alarm').textContent.includes('cannot run'), 'other words');
-  },
+  'the scenario is saved': studioSaves,
+  'explain says it, too': () => explainSays('cannot run'),
 });
