@@ -13,7 +13,8 @@ constexpr double kTypicalColumns = 2048;
 /// Rows of a block: forward 256, backward 128, as kernels for Blackwell have them; between. Blocks
 /// start as multiprocessors get free, and the last of them end within kLastBlock of the longest.
 /// Source: 4 to 128 heads of 4096 tokens on B200 (MooreThreads/SimuMax 4dcaae5, sdp_fwd and sdp_bwd
-/// of its B200 system file) lie within 7 % of one rate by these two; without, 3.3 apart.
+/// of its B200 system file; tests/hardware/devices/attention_kernels_2025.csv) lie within 7 % of
+/// one rate by these two; without, 3.3 apart.
 constexpr double kBlockRows = 192, kLastBlock = 0.2;
 
 /// Returns the share of the multiprocessors that are busy. The longest row has up to twice the

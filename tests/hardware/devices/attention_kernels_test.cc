@@ -22,8 +22,8 @@ struct Measured {
   double samples, heads, tokens, head, value_head, causal, window, forward_ms, backward_ms;
 };
 
-std::vector<Measured> read_kernels() {
-  std::ifstream file(data_folder("tests/hardware/devices") + "/attention_kernels.csv");
+std::vector<Measured> read_kernels(const std::string& name) {
+  std::ifstream file(data_folder("tests/hardware/devices") + "/" + name);
   std::vector<Measured> kernels;
   std::string line;
   while (std::getline(file, line)) {
@@ -78,7 +78,7 @@ Device device_named(const std::string& name) {
 
 TEST_CASE("attention takes as long as cuDNN's kernels of all shapes on H200, GB200 and GB300") {
   std::map<std::string, std::pair<int, double>> errors;
-  for (const Measured& k : read_kernels()) {
+  for (const Measured& k : read_kernels("attention_kernels.csv")) {
     const double measured = k.forward_ms + k.backward_ms;
     const double predicted = predicted_ms(k, device_named(k.device));
     const double error = predicted / measured - 1;
@@ -96,6 +96,33 @@ TEST_CASE("attention takes as long as cuDNN's kernels of all shapes on H200, GB2
     CHECK(sum.first >= 15);
     CHECK(sum.second / sum.first < (device == "h200" ? 0.025 : 0.065));
   }
+}
+
+TEST_CASE("kernels of a year before are slower by one factor, from 4 to 128 heads") {
+  const Device b200 = device_named("b200");
+  Device endless = b200;  // in multiprocessors: how far apart these shapes are without them
+  endless.tiles.multiprocessors = 0;
+  double logarithms = 0, least = 1, most = 0, least_endless = 1, most_endless = 0;
+  const std::vector<Measured> kernels = read_kernels("attention_kernels_2025.csv");
+  for (const Measured& k : kernels) {
+    const double measured = k.forward_ms + k.backward_ms;
+    const double speed = predicted_ms(k, b200) / measured;
+    const double all_busy = predicted_ms(k, endless) / measured;
+    MESSAGE(k.heads << " heads of " << k.head << ", " << k.tokens << " tokens: " << speed
+                    << " of the device's speed, " << all_busy << " if all were busy");
+    logarithms += std::log(speed);
+    if (k.head != 128 || k.tokens != 4096) continue;
+    least = std::min(least, speed), most = std::max(most, speed);
+    least_endless = std::min(least_endless, all_busy);
+    most_endless = std::max(most_endless, all_busy);
+  }
+  const double mean = std::exp(logarithms / static_cast<double>(kernels.size()));
+  MESSAGE(kernels.size() << " shapes, geometric mean " << mean << ", 4096 tokens from " << least
+                         << " to " << most << ", from " << least_endless << " to " << most_endless);
+  CHECK(kernels.size() == 19);
+  CHECK(mean == doctest::Approx(0.83).epsilon(0.01));  // attention_speed of megatron-core-b200
+  CHECK(most / least < 1.2);
+  CHECK(most_endless / least_endless > 3);
 }
 
 TEST_CASE("short rows, narrow heads and few blocks leave a part of the rate") {
