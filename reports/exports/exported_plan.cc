@@ -96,6 +96,9 @@ void ExportedPlan::check_plan() {
   if (graphs != nullptr && graphs->text != "none") {
     leave_out("/training/cuda_graphs", "what runs as graphs is for its own settings to say");
   }
+  if (q.training().framework.blocks) {
+    leave_out("/training/blocking_launches", "is for CUDA_LAUNCH_BLOCKING=1 to say");
+  }
   const JsonValue* model = q.document->find("model");
   for (const char* key : {"clamped_mlp", "scaled_rotation"}) {
     const JsonValue* said = model != nullptr ? model->find(key) : nullptr;

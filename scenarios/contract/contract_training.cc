@@ -100,6 +100,10 @@ std::vector<ContractKey> training_rest() {
            "before and all that is done before tokens move (`cuda_graph_scope` of Megatron-Core); "
            "`step`: all. Their collectives are issued still. Of use with a framework's "
            "`kernel_issue`. Transformers."},
+          {"blocking_launches", boolean(), "false",
+           "The host waits for each kernel before it issues the next "
+           "(`CUDA_LAUNCH_BLOCKING=1`), so that its time hides behind nothing. Of use with a "
+           "framework's `kernel_issue`; what else overlaps is for other keys to say."},
           {"offload", object("training.offload"), "nothing is offloaded",
            "What waits in the memory of each device's host; needs a machine with a `host`."},
           {"framework",

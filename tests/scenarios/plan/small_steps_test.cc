@@ -125,6 +125,35 @@ TEST_CASE("the host issues no kernel of a CUDA graph") {
             1.01);
 }
 
+TEST_CASE("a host that waits for each kernel adds its time to theirs") {
+  // Kernels of these sizes take longer than 1 us: a host that runs ahead does not show.
+  const auto step = [](const std::string& framework, const std::string& blocking) {
+    return step_of(run(small_run({"model.sequence_length=1024", "model.hidden_size=1024",
+                                  "training.framework=" + framework,
+                                  "training.blocking_launches=" + blocking})));
+  };
+  const std::string fast = R"({"kernel_issue": "1 us", "backward_issue": "2 us"})";
+  const double hidden = step(fast, "false");
+  CHECK(hidden == doctest::Approx(step("{}", "true")).epsilon(1e-6));
+  const ScenarioResult result = run(small_run({}));
+  const Training& training = result.plan.question.training();
+  int forward = 0, backward = 0;
+  for (const Module& module : training.graph.modules) {
+    forward += launches_of(module.forward) + launches_of(module.update);
+    backward += launches_of(module.backward_input) + launches_of(module.backward_weight);
+  }
+  const Module& last = training.graph.modules.back();
+  forward += launches_of(last.head.update);
+  CAPTURE(forward);
+  CAPTURE(backward);
+  for (const Work& work : last.head.work) {
+    const bool gradient = work.role == OpRole::InputGradient || work.role == OpRole::WeightGradient;
+    (gradient ? backward : forward) += work.launches;
+  }
+  CHECK(step(fast, "true") - hidden ==
+        doctest::Approx((forward + 2 * backward) * 1e-6).epsilon(1e-6));
+}
+
 TEST_CASE("adapters of captured products are in the graph, too") {
   const auto issued = [](const Overrides& overrides) {
     int kernels = 0;
