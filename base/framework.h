@@ -67,6 +67,9 @@ struct Framework {
   double softmax_group = 0;
   /// Routing and moving tokens of experts takes a kernel for each small step.
   bool routes_in_steps = false;
+  /// Recomputation makes the outputs of modules again, too, which no backward reads; else it ends
+  /// with what is read last, before the second product of an MLP and the sum behind it.
+  bool recomputes_output = true;
   bool fp32_gradients = false;  // weight gradients are kept and exchanged in fp32
   /// Beside them stay those of the training's precision that each backward makes.
   bool keeps_made_gradients = false;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include "models/layers/adapters.h"
@@ -238,6 +239,29 @@ bool drops_inner(const Operator& op, LayerPart part, Recompute recompute) {
          !(fused && recompute == Recompute::Selective);
 }
 
+/// Returns true if `op` makes nothing that a backward reads but its output: a product, a sum.
+bool makes_output_only(const Operator& op) {
+  const bool product = op.forward.op_class == OpClass::Gemm && op.outputs.size() == 1 &&
+                       op.forward.variant == OpVariant::Plain;
+  return op.inner_stash == Bytes(0) && op.stash_of_steps == Bytes(0) &&
+         (product || op.stash == Bytes(0));
+}
+
+/// Returns the operators that may run again: all, or all up to the last that makes something which
+/// the backward reads.
+std::span<const Operator> repeatable(const std::vector<Operator>& ops, const Framework& framework) {
+  if (framework.recomputes_output) return ops;
+  const auto last = std::find_if_not(ops.rbegin(), ops.rend(), makes_output_only);
+  return {ops.begin(), last.base()};
+}
+
+/// Runs `op` forward again.
+void run_again(Module& module, const Operator& op, const BuildOptions& options) {
+  if (options.precision == Precision::Fp8) append_casts(module.recompute, op, false);
+  append(module.recompute, forward_work(op, options.framework), OpRole::Forward, op.place);
+  append_exchanges(module.recompute_exchanges, op.forward_exchanges);
+}
+
 /// Appends the forwards of `part`, if it drops anything.
 void run_again(Module& module, const std::vector<Operator>& ops, LayerPart part,
                const BuildOptions& options) {
@@ -245,11 +269,8 @@ void run_again(Module& module, const std::vector<Operator>& ops, LayerPart part,
     return drops_inner(op, part, options.recompute) || (op.remade.has(part) && op.stash > Bytes(0));
   });
   if (!drops) return;
-  for (const Operator& op : ops) {
-    if (!op.parts.has(part)) continue;
-    if (options.precision == Precision::Fp8) append_casts(module.recompute, op, false);
-    append(module.recompute, forward_work(op, options.framework), OpRole::Forward, op.place);
-    append_exchanges(module.recompute_exchanges, op.forward_exchanges);
+  for (const Operator& op : repeatable(ops, options.framework)) {
+    if (op.parts.has(part)) run_again(module, op, options);
   }
 }
 
@@ -332,8 +353,8 @@ void apply_recompute(Module& module, const ModuleFrame& frame, const std::vector
   }
   const Bytes before = module.stash;
   if (options.recompute == Recompute::Full) {
-    module.recompute = module.forward;
-    module.recompute_exchanges = module.forward_exchanges;
+    for (const Operator& op : repeatable(ops, options.framework)) run_again(module, op, options);
+    apply_framework(module.recompute, options.framework);
     module.stash = std::min(before, frame.input + frame.later);
   } else if (options.recompute == Recompute::Alternate) {
     keep_alternate(module, frame, ops, options);

@@ -352,6 +352,10 @@ std::vector<ContractKey> exchange_keys() {
        "Bytes of each parameter that a device updates, for what the optimiser makes anew at each "
        "update, e.g. gradients in fp32, where the allocator keeps them beside all else until the "
        "next one."},
+      {"recompute_until", one_of({"output", "last_read"}), "output",
+       "Where recomputation of layers ends: with their output (Megatron's and DeepSpeed's "
+       "checkpoints), or with what the backward reads last, before the second product of an MLP "
+       "(checkpoints of PyTorch that are not reentrant, compilers)."},
       {"overlaps_sums", boolean(), "false",
        "Sums of input gradients over tensor devices run beside the weight gradients of their "
        "layer."},

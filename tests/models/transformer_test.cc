@@ -114,6 +114,38 @@ TEST_CASE("full recomputation keeps two bytes an element of a block's input") {
   CHECK(graph.modules.back().recompute.empty());
 }
 
+TEST_CASE("recomputation that ends with what is read last leaves out an MLP's second product") {
+  const double s = 2048, h = 1024, f = 4096;
+  const std::string model = R"({"kind": "transformer", "layers": 1, "hidden_size": 1024,
+      "attention_heads": 16, "vocab_size": 1024, "sequence_length": 2048, "bias": false)";
+  BuildOptions options{.recompute = Recompute::Full};
+  options.sharding.tensor = 2;
+  options.framework.recomputes_output = false;
+  const auto made_again = [&](const std::string& more) {
+    return built(model + more + "}", options).modules[1];
+  };
+  const auto collectives = [](const std::vector<Exchange>& exchanges) {
+    int count = 0;
+    for (const Exchange& exchange : exchanges) count += exchange.count;
+    return count;
+  };
+  const Module block = made_again("");
+  CHECK(flops_of(block.forward).value() - flops_of(block.recompute).value() ==
+        doctest::Approx(2 * s * h * f / 2));
+  CHECK(collectives(block.forward_exchanges) - collectives(block.recompute_exchanges) == 1);
+  INFO("a dropout's mask is read, and so all is made that leads to it");
+  const Module drops = made_again(R"(, "dropout": 0.1)");
+  CHECK(flops_of(drops.recompute).value() == flops_of(drops.forward).value());
+  CHECK(drops.recompute.size() + 1 == drops.forward.size());
+  INFO("a norm reads what it normalises");
+  const Module normed = made_again(R"(, "norm_position": "branch")");
+  CHECK(flops_of(normed.recompute).value() == flops_of(normed.forward).value());
+  options.framework.recomputes_output = true;
+  const Module whole = made_again("");
+  CHECK(flops_of(whole.recompute).value() == flops_of(whole.forward).value());
+  CHECK(whole.recompute.size() == whole.forward.size());
+}
+
 TEST_CASE("torchtitan's selective checkpointing keeps every second product of a Llama block") {
   const double s = 8192, h = 4096, kv = 1024, f = 14336, a = 32;
   const std::string llama = R"({"kind": "transformer", "layers": 2, "hidden_size": 4096,

@@ -39,6 +39,7 @@ class Extras {
   Json framework() {
     Json keys = {{"divides_messages", transformer_},
                  {"waits_for_sends", chance(0.4)},
+                 {"recompute_until", chance(0.3) ? "last_read" : "output"},
                  {"overlaps_sums", chance(0.2)}};
     if (chance(0.3)) keys["message_copies"] = "20 GB/s";
     if (chance(0.4)) keys.update({{"kernel_issue", "5 us"}, {"backward_issue", "3 us"}});

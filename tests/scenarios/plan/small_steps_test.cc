@@ -128,9 +128,9 @@ TEST_CASE("the host issues no kernel of a CUDA graph") {
 TEST_CASE("a host that waits for each kernel adds its time to theirs") {
   // Kernels of these sizes take longer than 1 us: a host that runs ahead does not show.
   const auto step = [](const std::string& framework, const std::string& blocking) {
-    return step_of(run(small_run({"model.sequence_length=1024", "model.hidden_size=1024",
-                                  "training.framework=" + framework,
-                                  "training.blocking_launches=" + blocking})));
+    return step_of(run(
+        small_run({"model.sequence_length=1024", "model.hidden_size=1024",
+                   "training.framework=" + framework, "training.blocking_launches=" + blocking})));
   };
   const std::string fast = R"({"kernel_issue": "1 us", "backward_issue": "2 us"})";
   const double hidden = step(fast, "false");
