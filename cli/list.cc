@@ -107,6 +107,7 @@ std::string machine_words(const Cluster& cluster) {
   const Machine& machine = cluster.machines.front();
   std::string words = device_words(machine.device) + "; links " +
                       reached_words(machine.port_bandwidth, machine.port_stated);
+  if (machine.joins_pairs) words += " by pairs";
   if (const auto* torus = std::get_if<Torus>(&cluster.network)) {
     words += "; a torus of " + shape(*torus);
   }

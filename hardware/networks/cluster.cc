@@ -3,9 +3,10 @@
 //
 // Numbering of links. First what belongs to the kind: a mesh has from * devices + to; machines have
 // the ports, two a place for a device (up, down), then the network cards, two a card (up, down),
-// cards in order of their nodes, then the PCIe links of one node after the other. Next the links to
-// host memory, two a place (to, from), and last the network's, which have no upper bound. Places
-// are those of the nodes in use, whether the scenario uses them or not.
+// cards in order of their nodes, then the links inside one node after the other: of a PCIe tree, or
+// of pairs, from * devices + to. Next the links to host memory, two a place (to, from), and last
+// the network's, which have no upper bound. Places are those of the nodes in use, whether the
+// scenario uses them or not.
 #include "hardware/networks/cluster.h"
 
 #include <algorithm>
@@ -16,10 +17,21 @@
 namespace interlock {
 namespace {
 
-/// The numbers at which the nodes, places, cards and PCIe links of a machine begin.
+/// The numbers at which the nodes, places, cards and links inside nodes of a machine begin.
 struct Begin {
-  LinkId node = 0, place = 0, card = 0, pcie = 0;
+  LinkId node = 0, place = 0, card = 0, inside = 0;
 };
+
+/// Returns the numbers that the links inside a node take.
+LinkId links_inside(const Machine& machine) {
+  if (machine.pcie) return links_of(*machine.pcie);
+  return machine.joins_pairs ? LinkId{machine.devices_per_node} * machine.devices_per_node : 0;
+}
+
+/// Returns the rate of the link of two devices of a node that is joined by pairs.
+BytesPerSecond pair_bandwidth(const Machine& machine) {
+  return machine.port_bandwidth / std::max(1, machine.devices_per_node - 1);
+}
 
 /// Returns the devices of a machine, and of those that join it.
 int devices_together(const Cluster& cluster, std::size_t machine) {
@@ -47,7 +59,7 @@ Begin begin_of(const Cluster& cluster, std::size_t machine) {
     begin.node += nodes;
     begin.place += nodes * before.devices_per_node;
     begin.card += nodes * before.cards_per_node;
-    begin.pcie += before.pcie ? nodes * links_of(*before.pcie) : 0;
+    begin.inside += nodes * links_inside(before);
   }
   return begin;
 }
@@ -60,13 +72,13 @@ LinkId places(const Cluster& cluster) {
 
 LinkId first_card_link(const Cluster& cluster) { return 2 * places(cluster); }
 
-LinkId first_pcie_link(const Cluster& cluster) {
+LinkId first_inside_link(const Cluster& cluster) {
   return first_card_link(cluster) + 2 * end_of(cluster).card;
 }
 
 LinkId first_host_link(const Cluster& cluster) {
   if (cluster.mesh) return LinkId{cluster.devices} * cluster.devices;
-  return first_pcie_link(cluster) + end_of(cluster).pcie;
+  return first_inside_link(cluster) + end_of(cluster).inside;
 }
 
 LinkId first_network_link(const Cluster& cluster) {
@@ -106,8 +118,9 @@ LinkId card(const Cluster& cluster, const Place& place, LinkDirection direction)
   return first_card_link(cluster) + 2 * number + direction;
 }
 
-LinkId pcie_links_of_node(const Cluster& cluster, const Place& place) {
-  return first_pcie_link(cluster) + place.begin.pcie + place.node() * links_of(*place.machine.pcie);
+LinkId links_inside_node(const Cluster& cluster, const Place& place) {
+  return first_inside_link(cluster) + place.begin.inside +
+         place.node() * links_inside(place.machine);
 }
 
 /// Returns the PCIe switch that holds the card of `place`: that of the first device that uses the
@@ -121,9 +134,15 @@ int switch_of_card(const Place& place) {
 void cross_node(const Cluster& cluster, const Place& from, const Place& to, Route& route) {
   if (from.local == to.local) return;
   const Machine& machine = from.machine;
+  if (machine.joins_pairs) {
+    const LinkId pair = LinkId{from.in_node()} * machine.devices_per_node + to.in_node();
+    cross(route, links_inside_node(cluster, from) + pair, pair_bandwidth(machine));
+    route.latency += machine.port_latency;
+    return;
+  }
   cross(route, port(from, Up), machine.port_bandwidth);
   if (machine.pcie) {
-    cross(*machine.pcie, from.pcie_switch(), to.pcie_switch(), pcie_links_of_node(cluster, from),
+    cross(*machine.pcie, from.pcie_switch(), to.pcie_switch(), links_inside_node(cluster, from),
           route);
   }
   cross(route, port(to, Down), machine.port_bandwidth);
@@ -140,7 +159,7 @@ void leave_node(const Cluster& cluster, const Place& place, Route& route) {
   }
   if (machine.pcie) {
     cross(*machine.pcie, place.pcie_switch(), switch_of_card(place),
-          pcie_links_of_node(cluster, place), route);
+          links_inside_node(cluster, place), route);
   }
   cross(route, card(cluster, place, Up), machine.card_bandwidth);
 }
@@ -150,7 +169,7 @@ void enter_node(const Cluster& cluster, const Place& place, Route& route) {
   cross(route, card(cluster, place, Down), machine.card_bandwidth);
   if (machine.pcie) {
     cross(*machine.pcie, switch_of_card(place), place.pcie_switch(),
-          pcie_links_of_node(cluster, place), route);
+          links_inside_node(cluster, place), route);
   }
   if (machine.pcie || machine.cards_behind_ports) {
     cross(route, port(place, Down), machine.port_bandwidth);
@@ -252,12 +271,21 @@ Link card_link(const Cluster& cluster, LinkId id) {
           machine.card_bandwidth};
 }
 
-Link pcie_link(const Cluster& cluster, LinkId id) {
-  const std::size_t number = machine_with(cluster, &Begin::pcie, id);
-  const PcieTree& tree = *cluster.machines[number].pcie;
+Link link_inside(const Cluster& cluster, LinkId id) {
+  const std::size_t number = machine_with(cluster, &Begin::inside, id);
+  const Machine& machine = cluster.machines[number];
   const Begin begin = begin_of(cluster, number);
-  Link found = link(tree, (id - begin.pcie) % links_of(tree));
-  found.name = of_node(begin.node + (id - begin.pcie) / links_of(tree)) + found.name;
+  const LinkId node = (id - begin.inside) / links_inside(machine);
+  const LinkId local = (id - begin.inside) % links_inside(machine);
+  if (machine.joins_pairs) {
+    const int all = machine.devices_per_node;
+    const LinkId first = begin.place + node * all;
+    return {name_of_place(cluster, first + local / all) + "->" +
+                name_of_place(cluster, first + local % all),
+            pair_bandwidth(machine)};
+  }
+  Link found = link(*machine.pcie, local);
+  found.name = of_node(begin.node + node) + found.name;
   return found;
 }
 
@@ -266,8 +294,8 @@ Link machine_link(const Cluster& cluster, LinkId id) {
     const Machine& machine = cluster.machines[machine_with(cluster, &Begin::place, id / 2)];
     return {name_of_place(cluster, id / 2) + direction_name(id), machine.port_bandwidth};
   }
-  if (id < first_pcie_link(cluster)) return card_link(cluster, id - first_card_link(cluster));
-  return pcie_link(cluster, id - first_pcie_link(cluster));
+  if (id < first_inside_link(cluster)) return card_link(cluster, id - first_card_link(cluster));
+  return link_inside(cluster, id - first_inside_link(cluster));
 }
 
 Link network_link(const Network& network, LinkId id) {
@@ -388,7 +416,7 @@ Route host_route(const Cluster& cluster, int device, HostDirection direction) {
     cross(found, own, machine.host.bandwidth);
     return narrowed(cluster, std::move(found));
   }
-  const LinkId first = pcie_links_of_node(cluster, place);
+  const LinkId first = links_inside_node(cluster, place);
   const int at = place.pcie_switch();
   if (down) {
     cross(found, own, machine.host.bandwidth);

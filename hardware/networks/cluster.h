@@ -35,7 +35,8 @@ using Network = std::variant<IdealSwitch, FatTree, Dragonfly, Torus, Wan>;
 
 /// Devices of nodes that are alike: all of each node, or those of one kind. Each device has an up
 /// and a down port into its node's switch or PCIe tree, and nodes are joined by their network cards
-/// (each shared by devices_per_node / cards_per_node devices).
+/// (each shared by devices_per_node / cards_per_node devices). Where devices are joined by pairs a
+/// port is the sum of a device's links to the others, and each pair has its part of that alone.
 struct Machine {
   std::string name;
   Device device;
@@ -49,8 +50,9 @@ struct Machine {
   Seconds card_latency;  // device to device between nodes that share a switch; half at each end
   BytesPerSecond card_bandwidth;      // one direction, as messages and collectives reach it
   BytesPerSecond card_stated = {};    // by the data sheet
+  bool joins_pairs = false;           // each pair of a node's devices has a link of its own
   bool cards_behind_ports = false;    // what goes to another node crosses the device's port, too
-  std::optional<PcieTree> pcie = {};  // none: the devices of a node share an ideal switch
+  std::optional<PcieTree> pcie = {};  // none: an ideal switch, or pairs
   LinkSpeed host = {};     // of each device to its host's memory, each direction; 0: unknown
   Bytes host_memory = {};  // of each node's host; 0: unknown
   /// Time that a host takes to issue a kernel, over the time that frameworks state.

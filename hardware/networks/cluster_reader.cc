@@ -52,7 +52,8 @@ std::vector<ContractKey> machine_keys(bool in_file) {
                     {"devices_per_node", whole(1, 1024), "1", "Devices of one node."},
                     {"port", object("cluster.link"), "required, but on a torus of devices",
                      "Port of a device into its node's switch or PCIe tree, up and down."},
-                    {"pcie", object("cluster.pcie"), "an ideal switch",
+                    node_topology_key(),
+                    {"pcie", object("cluster.pcie"), "as `node_topology` says",
                      "The PCIe tree that joins the devices of a node."},
                     host_key(),
                     {"cards", object("cluster.machine.cards"), "none: one node only",
@@ -304,7 +305,7 @@ void read_machine(Section& reader, const std::string& name, const OwnParts& part
     read_network(parts.network ? *parts.network : *own, cluster, reader.diagnostics());
   }
   read_port(reader, cluster.network, machine);
-  read_pcie(reader, machine);
+  read_node_links(reader, machine);
   read_host(reader, machine);
   read_running_costs(reader, machine.device.power, machine.power, machine.price);
   read_origin(reader);

@@ -316,6 +316,9 @@ void read_network(const JsonNode& node, Cluster& cluster, Diagnostics& diagnosti
   }
 }
 
+namespace {
+
+/// Reads the optional "pcie" of a machine.
 void read_pcie(Section& parent, Machine& machine) {
   const auto node = parent.get("pcie");
   if (!node) return;
@@ -347,6 +350,27 @@ void read_pcie(Section& parent, Machine& machine) {
              std::to_string(machine.devices_per_node) + " devices, " +
              std::to_string(tree.switches) + " switches and " + std::to_string(tree.sockets) +
              " sockets");
+}
+
+}  // namespace
+
+ContractKey node_topology_key() {
+  using namespace contract;
+  return {"node_topology", one_of({"switch", "pairs"}), "switch",
+          "What joins the devices of a node, where it is no PCIe tree. `switch`: an ideal one. "
+          "`pairs`: each pair has a link of its own, with the port's bandwidth over the number of "
+          "the others (boards of four GPUs without NVSwitch, MI300X). Rings of collectives use all "
+          "links between their members of a node."};
+}
+
+void read_node_links(Section& reader, Machine& machine) {
+  read_pcie(reader, machine);
+  machine.joins_pairs = reader.choice("node_topology") == 1;
+  if (machine.pcie && machine.joins_pairs) {
+    report(reader.diagnostics(), *reader.get("node_topology"),
+           "devices on a PCIe tree have no links by pairs; expected one of \"pcie\" and "
+           "\"node_topology\"");
+  }
 }
 
 }  // namespace interlock

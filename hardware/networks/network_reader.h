@@ -19,7 +19,9 @@ const ContractObject& pcie_object();
 /// A diagnostic is added for each mistake; the network is then an ideal switch.
 void read_network(const JsonNode& node, Cluster& cluster, Diagnostics& diagnostics);
 
-/// Reads the optional "pcie" of a machine whose devices per node are known.
-void read_pcie(Section& reader, Machine& machine);
+/// Returns the key that says what joins the devices of a node.
+ContractKey node_topology_key();
+/// Reads the optional "pcie" and "node_topology" of a machine whose devices per node are known.
+void read_node_links(Section& reader, Machine& machine);
 
 }  // namespace interlock

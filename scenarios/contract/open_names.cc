@@ -24,7 +24,7 @@ constexpr NamedPlace kNamedPlaces[] = {{"training", "strategy", "kind"},
 
 /// Keys of a machine's file that a scenario which names the machine has no place for.
 constexpr std::string_view kMachineKeys[] = {"device", "devices_per_node", "port", "cards", "pcie",
-                                             "host"};
+                                             "host",   "node_topology"};
 
 JsonValue object_like(const JsonValue& value) {
   return {.kind = Kind::Object, .file = value.file, .line = value.line};

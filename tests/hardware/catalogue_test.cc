@@ -85,16 +85,17 @@ Cluster load(const std::string& name) {
 TEST_CASE("the catalogue holds the machines that scenarios may name") {
   CHECK_EQ(catalogue_names(),
            std::vector<std::string>{
-               "a3-highgpu-8g",   "a3-megagpu-8g",   "a3-ultragpu-8g",  "a4-highgpu-8g",
-               "dgx-a100-40g",    "dgx-a100-80g",    "dgx-b200",        "dgx-b300",
-               "dgx-h100",        "dgx-h200",        "dgx-v100-32g",    "gaudi3-oam",
-               "gb200-nvl72",     "gb300-nvl72",     "hgx-h20",         "hgx-h800",
-               "mi300x-platform", "mi325x-platform", "mi355x-platform", "nd-h100-v5",
-               "nd-h200-v5",      "p3-16xlarge",     "p3dn-24xlarge",   "p4d-24xlarge",
-               "p5-48xlarge",     "p5e-48xlarge",    "p5en-48xlarge",   "p6-b200-48xlarge",
-               "pcie-a100-80g",   "pcie-l40s",       "pcie-rtx-3090",   "pcie-rtx-4090",
-               "pcie-rtx-5090",   "tpu-v3-pod",      "tpu-v5e-pod",     "tpu-v5p-pod",
-               "tpu-v6e-pod",     "tpu-v7-pod",      "trn1-32xlarge",   "trn2-48xlarge"});
+               "a3-highgpu-8g",   "a3-megagpu-8g",    "a3-ultragpu-8g",  "a4-highgpu-8g",
+               "dgx-a100-40g",    "dgx-a100-80g",     "dgx-b200",        "dgx-b300",
+               "dgx-h100",        "dgx-h200",         "dgx-v100-32g",    "gaudi3-oam",
+               "gb200-nvl72",     "gb300-nvl72",      "hgx-a100-4gpu",   "hgx-h100-4gpu",
+               "hgx-h20",         "hgx-h800",         "mi300x-platform", "mi325x-platform",
+               "mi355x-platform", "nd-h100-v5",       "nd-h200-v5",      "p3-16xlarge",
+               "p3dn-24xlarge",   "p4d-24xlarge",     "p5-48xlarge",     "p5e-48xlarge",
+               "p5en-48xlarge",   "p6-b200-48xlarge", "pcie-a100-80g",   "pcie-l40s",
+               "pcie-rtx-3090",   "pcie-rtx-4090",    "pcie-rtx-5090",   "tpu-v3-pod",
+               "tpu-v5e-pod",     "tpu-v5p-pod",      "tpu-v6e-pod",     "tpu-v7-pod",
+               "trn1-32xlarge",   "trn2-48xlarge"});
   CHECK_EQ(
       device_names(),
       std::vector<std::string>{

@@ -143,6 +143,16 @@ TEST_CASE("a PCIe tree and the way to the host are read") {
            "socket and devices for each switch, got 4 devices, 3 switches and 2 sockets");
 }
 
+TEST_CASE("devices of a node are joined by a switch, by pairs or by a PCIe tree") {
+  const auto rate = [](const std::string& more) {
+    return route(good(with(R"("node_topology": )" + more)), 0, 3).bandwidth;
+  };
+  CHECK_EQ(rate(R"("pairs")"), rate(R"("switch")") / 3.0);
+  CHECK_EQ(mistakes(with(R"("node_topology": "pairs", "pcie": {})")),
+           "s.json:2: /cluster/node_topology: devices on a PCIe tree have no links by pairs; "
+           "expected one of \"pcie\" and \"node_topology\"");
+}
+
 TEST_CASE("nodes that do not fill leaves, pods, groups or grids are told with the numbers") {
   const std::string at = "s.json:1: /cluster/nodes: ";
   CHECK_EQ(mistakes(on(kTree + "}", 6)),

@@ -111,7 +111,11 @@ class Extras {
       if (transformer_) training_["offload"] = {{chance(0.5) ? "optimizer" : "activations", share}};
     }
     if (!cluster_.contains("kind") || cluster_["kind"] != "machine") return;
-    if (chance(0.1)) cluster_["pcie"] = {{"switches", 1}, {"sockets", 1}};
+    if (chance(0.1)) {
+      cluster_["pcie"] = {{"switches", 1}, {"sockets", 1}};
+    } else if (chance(0.2)) {
+      cluster_["node_topology"] = "pairs";
+    }
     if (chance(0.1)) cluster_["network"] = network();
   }
 
