@@ -86,6 +86,9 @@ struct Framework {
   /// Sums of input gradients over tensor devices run beside the weight gradients of the layer that
   /// they come from.
   bool overlaps_sums = false;
+  /// Activations that tensor devices gather, and those whose sums they scatter, are copied once
+  /// more, as libraries join and cut tensors along their first dimension alone.
+  bool copies_gathered = false;
   /// A device stands until what it sends to a neighbour in the pipeline has left.
   bool waits_for_sends = false;
   /// Each tensor device sends a part of an output that all of them hold, and they gather the parts

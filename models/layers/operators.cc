@@ -255,10 +255,27 @@ std::span<const Operator> repeatable(const std::vector<Operator>& ops, const Fra
   return {ops.begin(), last.base()};
 }
 
+/// Adds the copies that gathers and scattered sums over tensor devices take in `framework`: what
+/// arrives is read and written once more, as is what leaves.
+void append_copies(std::vector<Work>& works, const std::vector<Exchange>& exchanges,
+                   const Framework& framework, OpRole role, KernelPlace place) {
+  if (!framework.copies_gathered) return;
+  for (const Exchange& one : exchanges) {
+    const bool cut =
+        one.kind == CollectiveKind::AllGather || one.kind == CollectiveKind::ReduceScatter;
+    if (!cut || one.axis != MeshAxis::Tensor) continue;
+    Work copy = traffic(OpClass::Elementwise, 2 * one.bytes.value() * one.count);
+    copy.launches = one.count;
+    append(works, copy, role, place);
+  }
+}
+
 /// Runs `op` forward again.
 void run_again(Module& module, const Operator& op, const BuildOptions& options) {
   if (options.precision == Precision::Fp8) append_casts(module.recompute, op, false);
   append(module.recompute, forward_work(op, options.framework), OpRole::Forward, op.place);
+  append_copies(module.recompute, op.forward_exchanges, options.framework, OpRole::Forward,
+                op.place);
   append_exchanges(module.recompute_exchanges, op.forward_exchanges);
 }
 
@@ -508,6 +525,8 @@ Module make_module(const ModuleFrame& frame, const std::vector<Operator>& given,
   for (const Operator& op : operators) {
     if (casts) append_casts(module.forward, op, false);
     append(module.forward, forward_work(op, options.framework), OpRole::Forward, op.place);
+    append_copies(module.forward, op.forward_exchanges, options.framework, OpRole::Forward,
+                  op.place);
     append_exchanges(module.forward_exchanges, op.forward_exchanges);
     append_weights(module, frame, op);
     module.stash += stash_of(op, options.framework) + op.inner_stash;
@@ -517,6 +536,8 @@ Module make_module(const ModuleFrame& frame, const std::vector<Operator>& given,
     if (casts) append_casts(module.backward_input, *op, true);
     append(module.backward_input, input_work(*op, options.framework), OpRole::InputGradient,
            op->place);
+    append_copies(module.backward_input, op->input_exchanges, options.framework,
+                  OpRole::InputGradient, op->place);
     append_exchanges(module.backward_input_exchanges, input_exchanges(*op, options.framework));
     if (op->reads_module_input) {
       append(module.first_backward_input, input_work(*op, options.framework), OpRole::InputGradient,

@@ -359,6 +359,10 @@ std::vector<ContractKey> exchange_keys() {
       {"overlaps_sums", boolean(), "false",
        "Sums of input gradients over tensor devices run beside the weight gradients of their "
        "layer."},
+      {"gather_copies", boolean(), "false",
+       "Activations that tensor devices gather along the sequence, and those whose sums they "
+       "scatter, take a further copy each (PyTorch's DTensor, whose sequences are the second "
+       "dimension)."},
       {"waits_for_sends", boolean(), "false",
        "A device stands still until what it sends to the next or the last stage has left, where "
        "queues have no bound."},

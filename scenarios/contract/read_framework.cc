@@ -72,6 +72,7 @@ Framework read_framework(const JsonNode& node, Diagnostics& diagnostics) {
       static_cast<GradientReduction>(section.choice("gradient_reduction"));
   framework.overlaps_sums = section.boolean("overlaps_sums");
   framework.recomputes_output = section.choice("recompute_until") == 0;
+  framework.copies_gathered = section.boolean("gather_copies");
   framework.waits_for_sends = section.boolean("waits_for_sends");
   framework.divides_messages = section.boolean("divides_messages");
   if (const auto origin = section.get("origin")) check_origin(*origin, diagnostics);

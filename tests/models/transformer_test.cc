@@ -146,6 +146,28 @@ TEST_CASE("recomputation that ends with what is read last leaves out an MLP's se
   CHECK(whole.recompute.size() == whole.forward.size());
 }
 
+TEST_CASE("what tensor devices gather and scatter may take a copy, forward, backward and again") {
+  const double s = 2048, h = 1024;
+  BuildOptions options{.recompute = Recompute::Full};
+  options.sharding.tensor = 2;
+  options.sharding.sequence_parallel = true;
+  const std::string model = R"({"kind": "transformer", "layers": 1, "hidden_size": 1024,
+      "attention_heads": 16, "vocab_size": 1024, "sequence_length": 2048, "bias": false})";
+  const auto bytes_of = [](const std::vector<Work>& works) {
+    double bytes = 0;
+    for (const Work& work : works) bytes += work.bytes.value();
+    return bytes;
+  };
+  const Module without = built(model, options).modules[1];
+  options.framework.copies_gathered = true;
+  const Module with = built(model, options).modules[1];
+  INFO("two gathers and two scattered sums of s h elements in bf16, each read and written");
+  for (auto works : {&Module::forward, &Module::recompute, &Module::backward_input}) {
+    CHECK(bytes_of(with.*works) - bytes_of(without.*works) == doctest::Approx(4 * 2 * 2 * s * h));
+    CHECK((with.*works).size() == (without.*works).size() + 4);
+  }
+}
+
 TEST_CASE("torchtitan's selective checkpointing keeps every second product of a Llama block") {
   const double s = 8192, h = 4096, kv = 1024, f = 14336, a = 32;
   const std::string llama = R"({"kind": "transformer", "layers": 2, "hidden_size": 4096,

@@ -38,6 +38,7 @@ class Extras {
 
   Json framework() {
     Json keys = {{"divides_messages", transformer_},
+                 {"gather_copies", chance(0.3)},
                  {"waits_for_sends", chance(0.4)},
                  {"recompute_until", chance(0.3) ? "last_read" : "output"},
                  {"overlaps_sums", chance(0.2)}};
