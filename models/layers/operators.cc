@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/layers/operators.h"
 
-
 namespace interlock {
 namespace {
 
