@@ -67,6 +67,9 @@ struct Framework {
   double softmax_group = 0;
   /// Routing and moving tokens of experts takes a kernel for each small step.
   bool routes_in_steps = false;
+  /// Scores of experts multiply what their activations make, which are kept where they are not
+  /// gated; else what experts make, which is kept then.
+  bool scores_activations = false;
   /// Recomputation makes the outputs of modules again, too, which no backward reads; else it ends
   /// with what is read last, before the second product of an MLP and the sum behind it.
   bool recomputes_output = true;

@@ -63,8 +63,9 @@ void apply_framework(std::vector<Work>& works, const Framework& framework) {
 /// Returns the bytes that an operator keeps of its input in `framework`.
 Bytes stash_of(const Operator& op, const Framework& framework) {
   const bool loss = op.forward.op_class == OpClass::Loss && op.forward.launches > 0;
+  if (loss) return op.stash * (framework.loss_stash / Framework().loss_stash);
   const Bytes steps = framework.routes_in_steps ? op.stash_of_steps : Bytes(0);
-  return loss ? op.stash * (framework.loss_stash / Framework().loss_stash) : op.stash + steps;
+  return op.stash + steps + (framework.scores_activations ? op.stash_of_scores : Bytes(0));
 }
 
 /// Returns the bytes of the gradients of an operator's input and output in `framework`.
@@ -212,18 +213,19 @@ bool drops_inner(const Operator& op, LayerPart part, Recompute recompute) {
 }
 
 /// Returns true if `op` makes nothing that a backward reads but its output: a product, a sum.
-bool makes_output_only(const Operator& op) {
+bool makes_output_only(const Operator& op, const Framework& framework) {
   const bool product = op.forward.op_class == OpClass::Gemm && op.outputs.size() == 1 &&
                        op.forward.variant == OpVariant::Plain;
-  return op.inner_stash == Bytes(0) && op.stash_of_steps == Bytes(0) &&
-         (product || op.stash == Bytes(0));
+  return op.inner_stash == Bytes(0) && (product || stash_of(op, framework) == Bytes(0));
 }
 
 /// Returns the operators that may run again: all, or all up to the last that makes something which
 /// the backward reads.
 std::span<const Operator> repeatable(const std::vector<Operator>& ops, const Framework& framework) {
   if (framework.recomputes_output) return ops;
-  const auto last = std::find_if_not(ops.rbegin(), ops.rend(), makes_output_only);
+  const auto last = std::find_if_not(ops.rbegin(), ops.rend(), [&](const Operator& op) {
+    return makes_output_only(op, framework);
+  });
   return {ops.begin(), last.base()};
 }
 

@@ -294,9 +294,10 @@ void append_experts(const BlockForm& t, const StreamSizes& z, std::vector<Operat
                              LinearRole::Column, held, z));
   const double activated = activation_elements(rows, width, sharding_of_experts(z.sharding));
   block.push_back(activation(t, activated, z.element));
-  // Scores multiply what it makes, for whose gradients that is kept; gated ones do both in one
-  // kernel. Source: TEGroupedMLP of experts.py (megatron/core/transformer/moe, NVIDIA/Megatron-LM).
-  if (!t.gated_mlp) block.back().stash_of_steps = block.back().stash;
+  // Where scores multiply what it makes, that is kept for their gradients; gated ones do both in
+  // one kernel. Source: TEGroupedMLP of experts.py (megatron/core/transformer/moe,
+  // NVIDIA/Megatron-LM).
+  if (!t.gated_mlp) block.back().stash_of_scores = block.back().stash;
   block.back().parts |= LayerPart::ExpertActivation;
   block.push_back(
       of_experts({rows, width, t.stream.hidden_size, t.bias.mlp}, LinearRole::Row, held, z));
@@ -307,10 +308,10 @@ void append_experts(const BlockForm& t, const StreamSizes& z, std::vector<Operat
   if (passes(z)) stand(block, first, block.size(), KernelPlace::Experts);
   block.push_back(passage(t, z, false));
   set_steps(block.back(), kMovingBack);
-  // Scores have multiplied what the activation made, so that their gradients read nothing here.
+  // Where scores have multiplied what the activation made their gradients read nothing here.
   // Source: combine_postprocess of token_dispatcher.py (megatron/core/transformer/moe,
   // NVIDIA/Megatron-LM 0014f13), whose unpermute() has no scores.
-  block.back().stash_of_steps = Bytes(0) - block.back().stash;
+  block.back().stash_of_scores = Bytes(0) - block.back().stash;
   if (experts.shared > 0) append_shared(t, z, router, block);
   mark_part(block, router, LayerPart::Experts);
 }

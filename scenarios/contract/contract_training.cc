@@ -383,10 +383,12 @@ std::vector<ContractKey> exchange_keys() {
        "Memory that its allocator holds beyond what it has handed out, over that. Peaks have it."},
       {"routing", one_of({"fused", "steps"}), "fused",
        "`steps`: scores, choices, counts and moves of tokens among experts take a kernel for each "
-       "small step: 49 more in a layer's forward, 27 more in its backward. Scores multiply what "
-       "the "
-       "activation makes: where it is not gated that is kept, too, and what experts made is not. "
-       "Biases of experts, `clamped_mlp` and `scaled_rotation` take kernels of their own."},
+       "small step: 49 more in a layer's forward, 27 more in its backward. Biases of experts, "
+       "`clamped_mlp` and `scaled_rotation` take kernels of their own."},
+      {"expert_scores", one_of({"outputs", "activations"}), "outputs",
+       "What the scores of experts multiply, and what is kept for their gradients: what experts "
+       "make, or what their activations make, where nothing is kept if these are gated "
+       "(Megatron-Core since 2025)."},
       {"library_memory", either({size(), map(size())}), "0 B",
        "Memory that its libraries keep on each device beside all tensors, e.g. workspaces of "
        "matrix "

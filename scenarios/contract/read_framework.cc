@@ -71,6 +71,7 @@ Framework read_framework(const JsonNode& node, Diagnostics& diagnostics) {
   framework.gradient_reduction =
       static_cast<GradientReduction>(section.choice("gradient_reduction"));
   framework.overlaps_sums = section.boolean("overlaps_sums");
+  framework.scores_activations = section.choice("expert_scores") == 1;
   framework.recomputes_output = section.choice("recompute_until") == 0;
   framework.copies_gathered = section.boolean("gather_copies");
   framework.waits_for_sends = section.boolean("waits_for_sends");

@@ -247,6 +247,9 @@ TEST_CASE("routing in small steps takes 49 kernels more in a forward and 27 in a
   const auto steps = launches(R"(training.framework={"routing": "steps"})");
   CHECK(steps.first - fused.first == 2 * 49);
   CHECK(steps.second - fused.second == 2 * 27);
+}
+
+TEST_CASE("scores of experts that multiply activations keep nothing of what experts make") {
   const auto stash = [](const std::string& framework, const std::string& gated,
                         const std::string& recompute = "training.recompute=none") {
     const ScenarioResult result = run(
@@ -257,14 +260,13 @@ TEST_CASE("routing in small steps takes 49 kernels more in a forward and 27 in a
       "two experts for each of 256 tokens keep what their activation makes, 1024 wide, twice, and "
       "not what they made of it, 256 wide");
   const double made = 2 * 256 * 256 * 2;
-  const std::string in_steps = R"(training.framework={"routing": "steps"})";
+  const std::string scored = R"(training.framework={"expert_scores": "activations"})";
   const std::string plain = "model.gated_mlp=false", gated = "model.gated_mlp=true";
-  CHECK(stash(in_steps, plain) - stash("training.framework={}", plain) ==
-        2 * 256 * 1024 * 2 - made);
-  CHECK(stash(in_steps, gated) == stash("training.framework={}", gated) - made);
+  CHECK(stash(scored, plain) - stash("training.framework={}", plain) == 2 * 256 * 1024 * 2 - made);
+  CHECK(stash(scored, gated) == stash("training.framework={}", gated) - made);
   const std::string again = R"(training.recompute={"modules": ["moe"]})";
   for (const std::string& form : {plain, gated}) {
-    CHECK(stash(in_steps, form, again) == stash("training.framework={}", form, again));
+    CHECK(stash(scored, form, again) == stash("training.framework={}", form, again));
   }
 }
 
