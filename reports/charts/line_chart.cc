@@ -15,7 +15,8 @@ namespace {
 constexpr double kCurvePanel = 380, kCurvePanelGap = 70, kCurvePanelHeight = 260,
                  kCurvePanelLeft = 64, kCurveLegend = 64, kBottom = 52, kLeastPanel = 180,
                  kCurveRight = 24;
-constexpr double kBelowLegend = 12, kNote = 18;
+constexpr double kBelowLegend = 12, kNote = 18, kWordRoom = 14;
+constexpr double kBetweenRows = 18;  // of panels, for what their axes are of
 
 /// The place of a panel in a file or in a page.
 struct Place {
@@ -79,8 +80,11 @@ std::string dots(const LineChart& chart, const ChartPanel& panel, std::size_t c,
                                  tip_of(point, panel, chart.names[c], at.page));
     const bool leads = at.page && point.result;
     text += leads ? "<a href=\"#" + section_name(*point.result) + "\">" + dot + "</a>" : dot;
-    if (!point.word.empty())
-      text += text_at(axes.x.at(point.x) + 6, axes.y.at(point.y) - 5, point.word);
+    if (point.word.empty()) continue;
+    // Above the topmost points stands what the axis is of.
+    const double x = axes.x.at(point.x), y = axes.y.at(point.y);
+    const bool topmost = y - axes.y.end < kWordRoom;
+    text += text_at(x + 6, topmost ? y + 14 : y - 5, point.word);
   }
   return text;
 }
@@ -160,8 +164,8 @@ std::string line_chart_svg(const LineChart& chart) {
   const double legend_top = kCurveLegend + heading.extra;
   const Legend legend = chart_legend(entries_of(chart), legend_top, rows.width);
   const double top = legend_top + legend.height + kBelowLegend;
-  const double row = rows.panel_height + kBottom;
-  const double below = top + row * static_cast<double>(rows.count);
+  const double row = rows.panel_height + kBottom + kBetweenRows;
+  const double below = top + row * static_cast<double>(rows.count) - kBetweenRows;
   std::vector<std::string> notes;
   for (const std::string& note : chart.notes) {
     const double room = chart.style.width > 0 ? rows.width - kCurvePanelLeft - kCurveRight : 0;
