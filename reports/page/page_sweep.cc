@@ -193,7 +193,8 @@ std::string measures_html(const Sweep& sweep) {
 std::string trade_offs_html(const Results& results, const std::vector<bool>& drawn) {
   std::string parts;
   std::vector<PageMeasure> measures = page_measures();
-  std::ranges::stable_partition(measures, [](const auto& each) { return each.key == "memory"; });
+  std::stable_partition(measures.begin(), measures.end(),
+                        [](const PageMeasure& each) { return each.key == "memory"; });
   for (const auto& [key, more_is_better] : measures) {
     const bool inverse = key == "step_time";
     const bool few = parts.empty() || results.size() <= kMostDots;
