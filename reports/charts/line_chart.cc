@@ -8,6 +8,7 @@
 #include "reports/charts/chart_axes.h"
 #include "reports/charts/page_picture.h"
 #include "reports/charts/svg_text.h"
+#include "reports/words/encode.h"
 
 namespace interlock {
 namespace {
@@ -71,6 +72,12 @@ std::string tip_of(const ChartPoint& point, const ChartPanel& panel, const std::
          number(point.x) + ", " + panel.y_label + " " + number(point.y);
 }
 
+/// Returns where the words end that marks_up puts above the axis, about.
+double label_end(const Axes& axes, const ChartPanel& panel) {
+  constexpr double kLetter = 6.6;
+  return axes.x.begin - 50 + kLetter * static_cast<double>(display_width(panel.y_label));
+}
+
 std::string dots(const LineChart& chart, const ChartPanel& panel, std::size_t c, const Axes& axes,
                  const Place& at) {
   std::string text;
@@ -81,10 +88,9 @@ std::string dots(const LineChart& chart, const ChartPanel& panel, std::size_t c,
     const bool leads = at.page && point.result;
     text += leads ? "<a href=\"#" + section_name(*point.result) + "\">" + dot + "</a>" : dot;
     if (point.word.empty()) continue;
-    // Above the topmost points stands what the axis is of.
-    const double x = axes.x.at(point.x), y = axes.y.at(point.y);
-    const bool topmost = y - axes.y.end < kWordRoom;
-    text += text_at(x + 6, topmost ? y + 14 : y - 5, point.word);
+    const double x = axes.x.at(point.x) + 6, y = axes.y.at(point.y);
+    const bool below_label = y - axes.y.end < kWordRoom && x < label_end(axes, panel);
+    text += text_at(x, below_label ? y + 14 : y - 5, point.word);
   }
   return text;
 }

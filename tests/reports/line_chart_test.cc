@@ -106,11 +106,16 @@ TEST_CASE("logarithmic axes go both ways, and a cross stands in its own place") 
 
 TEST_CASE("words of points keep clear of what the axis is of") {
   // Points at the top of 260, at y = 96, and three quarters down, at 291.
-  ChartPanel panel{"x", "y", {{{.x = 0, .y = 8, .word = "top"}, {.x = 1, .y = 2, .word = "low"}}}};
+  ChartPanel panel{"x",
+                   "throughput",
+                   {{{.x = 0, .y = 8, .word = "top"},
+                     {.x = 1, .y = 2, .word = "low"},
+                     {.x = 2, .y = 8, .word = "away"}}}};
   panel.dots = Dots::Drawn;
   const std::string svg = line_chart_svg({.names = {"one"}, .panels = {panel}});
   INFO(svg);
-  CHECK(holds(svg, "y=\"84\" fill=\"#333333\">y<"));
+  CHECK(holds(svg, "x=\"14\" y=\"84\" fill=\"#333333\">throughput<"));
+  CHECK(holds(svg, "y=\"91\">away<"));
   CHECK(holds(svg, "y=\"110\">top<"));
   CHECK(holds(svg, "y=\"286\">low<"));
 }
