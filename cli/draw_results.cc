@@ -184,8 +184,11 @@ void write_table(const ReportOptions& options) {
   check_results(options.figure, files);
   const std::string table =
       table_figure(files.results, measures, latex ? TableForm::Latex : TableForm::Markdown);
-  if (prints) print(table);
-  if (!prints) write_file(options.out, table);
+  if (!prints) {
+    write_file(options.out, table);
+    return finish(options, files);
+  }
+  print(table);
   write_json(options.json, summary_json(options, files), options.quiet);
 }
 

@@ -304,8 +304,8 @@ void answer_studio(const OpenedScenario& opened, const std::string& question, co
     say(json_line(json_object({{"answer", answer_to(opened, asked, say)}})));
   } catch (const std::exception& failure) {
     const ToldFailure told = told_failure(failure);
-    if (told.ours) throw;
-    say_mistakes(say, told.words);
+    if (!told.ours) return say_mistakes(say, told.words);
+    say(json_line(json_object({{"bug", json_text(told.words)}})));
   }
 }
 

@@ -26,7 +26,7 @@ OpenedScenario open_scenario(const std::string& path, const std::vector<std::str
 /// Answers `question`, an object in JSON, for example
 ///   {"ask": "simulate", "text": "{...}", "settings": ["training.micro_batches=8"]}
 /// in lines of JSON: {"done": 3, "of": 12} while it works, then {"answer": {...}}, or {"mistakes":
-/// "..."} of the user. "ask" is one of
+/// "..."} of the user, or {"bug": "..."} of ours. "ask" is one of
 ///   edit      the scenario's text after the settings
 ///   simulate  and its headlines, tables and charts as markup and data
 ///   explain, search  what these commands write as JSON; of a search also a chart

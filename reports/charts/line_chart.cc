@@ -8,6 +8,7 @@
 #include "reports/charts/chart_axes.h"
 #include "reports/charts/page_picture.h"
 #include "reports/charts/svg_text.h"
+#include "reports/words/encode.h"
 
 namespace interlock {
 namespace {
@@ -15,7 +16,8 @@ namespace {
 constexpr double kCurvePanel = 380, kCurvePanelGap = 70, kCurvePanelHeight = 260,
                  kCurvePanelLeft = 64, kCurveLegend = 64, kBottom = 52, kLeastPanel = 180,
                  kCurveRight = 24;
-constexpr double kBelowLegend = 12, kNote = 18;
+constexpr double kBelowLegend = 12, kNote = 18, kWordRoom = 14;
+constexpr double kBetweenRows = 18;  // of panels, for what their axes are of
 
 /// The place of a panel in a file or in a page.
 struct Place {
@@ -70,6 +72,12 @@ std::string tip_of(const ChartPoint& point, const ChartPanel& panel, const std::
          number(point.x) + ", " + panel.y_label + " " + number(point.y);
 }
 
+/// Returns where the words end that marks_up puts above the axis, about.
+double label_end(const Axes& axes, const ChartPanel& panel) {
+  constexpr double kLetter = 6.6;
+  return axes.x.begin - 50 + kLetter * static_cast<double>(display_width(panel.y_label));
+}
+
 std::string dots(const LineChart& chart, const ChartPanel& panel, std::size_t c, const Axes& axes,
                  const Place& at) {
   std::string text;
@@ -79,8 +87,10 @@ std::string dots(const LineChart& chart, const ChartPanel& panel, std::size_t c,
                                  tip_of(point, panel, chart.names[c], at.page));
     const bool leads = at.page && point.result;
     text += leads ? "<a href=\"#" + section_name(*point.result) + "\">" + dot + "</a>" : dot;
-    if (!point.word.empty())
-      text += text_at(axes.x.at(point.x) + 6, axes.y.at(point.y) - 5, point.word);
+    if (point.word.empty()) continue;
+    const double x = axes.x.at(point.x) + 6, y = axes.y.at(point.y);
+    const bool below_label = y - axes.y.end < kWordRoom && x < label_end(axes, panel);
+    text += text_at(x, below_label ? y + 14 : y - 5, point.word);
   }
   return text;
 }
@@ -160,8 +170,8 @@ std::string line_chart_svg(const LineChart& chart) {
   const double legend_top = kCurveLegend + heading.extra;
   const Legend legend = chart_legend(entries_of(chart), legend_top, rows.width);
   const double top = legend_top + legend.height + kBelowLegend;
-  const double row = rows.panel_height + kBottom;
-  const double below = top + row * static_cast<double>(rows.count);
+  const double row = rows.panel_height + kBottom + kBetweenRows;
+  const double below = top + row * static_cast<double>(rows.count) - kBetweenRows;
   std::vector<std::string> notes;
   for (const std::string& note : chart.notes) {
     const double room = chart.style.width > 0 ? rows.width - kCurvePanelLeft - kCurveRight : 0;

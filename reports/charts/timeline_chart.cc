@@ -161,19 +161,23 @@ std::string patterns(const PictureStyle& style) {
 }
 
 std::string bars(const TimelinePanel& panel, OpKind kind, bool pale) {
-  std::string text;
+  constexpr double kThin = 3;  // a border would leave little of it
+  std::string thin, wide;
   for (const Span& span : panel.result->measurement.log.spans) {
     const OpInfo& op = panel.program().ops[span.op];
     if (op.kind != kind || is_pale(op) != pale || !is_shown(panel, span)) continue;
     const double from = panel.x(std::max(span.start, panel.excerpt.begin));
     const double to = panel.x(std::min(span.end, panel.excerpt.end));
-    text += "<rect" + attribute("x", from) + attribute("y", panel.y(span.rank)) +
-            attribute("width", to - from) + attribute("height", panel.bar_height()) + "/>\n";
+    (to - from < kThin ? thin : wide) +=
+        "<rect" + attribute("x", from) + attribute("y", panel.y(span.rank)) +
+        attribute("width", to - from) + attribute("height", panel.bar_height()) + "/>\n";
   }
-  if (text.empty()) return text;
+  const std::string paint =
+      "<g fill=\"" + fill_of(kind, panel.style) + "\"" + (pale ? " fill-opacity=\"0.5\"" : "");
   const char* const border = panel.style.grey ? "#333333" : "#ffffff";
-  return "<g fill=\"" + fill_of(kind, panel.style) + "\"" + (pale ? " fill-opacity=\"0.5\"" : "") +
-         " stroke=\"" + border + "\" stroke-width=\"0.5\">\n" + text + "</g>\n";
+  const std::string bordered = std::string(" stroke=\"") + border + "\" stroke-width=\"0.5\">\n";
+  return (thin.empty() ? "" : paint + ">\n" + thin + "</g>\n") +
+         (wide.empty() ? "" : paint + bordered + wide + "</g>\n");
 }
 
 /// Returns the words of a bar of `width`: "F3", or "2F3" where the rank has several stages, or the

@@ -60,6 +60,7 @@ class PipelineAssembly {
       }
     }
     align_clocks();
+    find_late_recompute();
     return "";
   }
 
@@ -115,7 +116,28 @@ class PipelineAssembly {
     const auto [stage, phase] = kind;
     if (phase == Phase::Forward && stage > 0) return OpKey{stage - 1, phase};
     if (takes_gradients(phase) && stage + 1 < stages_) return OpKey{stage + 1, phase};
+    if (phase == Phase::Recompute && late_recompute_.contains(stage)) {
+      return OpKey{stage + 1, late_recompute_.at(stage)};
+    }
     return std::nullopt;
+  }
+
+  /// Finds the stages that compute again only when the gradient of the backward behind it is there:
+  /// each of their recomputations starts after that gradient was computed.
+  void find_late_recompute() {
+    for (int stage = 0; stage + 1 < stages_; ++stage) {
+      const auto again = places_.find({stage, Phase::Recompute});
+      if (again == places_.end()) continue;
+      for (const Phase phase : {Phase::Backward, Phase::BackwardInput}) {
+        const auto from = places_.find({stage + 1, phase});
+        if (from == places_.end() || from->second.size() != again->second.size()) continue;
+        const bool late = std::equal(again->second.begin(), again->second.end(),
+                                     from->second.begin(), [&](const auto& a, const auto& b) {
+                                       return a.rank != b.rank && op(a).start >= op(b).end;
+                                     });
+        if (late) late_recompute_.emplace(stage, phase);
+      }
+    }
   }
 
   /// Returns the least time from the end of a producer to the start of its op, over all of `kind`.
@@ -158,6 +180,7 @@ class PipelineAssembly {
   MeasuredPipeline& pipeline_;
   std::vector<std::int64_t> shift_;
   std::map<OpKey, std::vector<OpPlace>> places_;
+  std::map<int, Phase> late_recompute_;  // whose gradient recomputation of a stage waits for
   int stages_ = 0;
 };
 

@@ -1,12 +1,13 @@
 // MeasuredPipeline: where the time of a measured pipeline went, and what stragglers cost it.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops of all ranks are put together as a simulation has them: each after the one before it on its
-// rank, a forward after that of the stage before, a backward after that of the stage behind. What a
-// rank idles is put down to what the next op waited for. Then the steps are replayed with other
-// durations, as in Lin et al., arXiv 2505.05713: of each stage its median, of all stages their
-// mean. For example ranks 0 and 1 run F0 for 1 and 3 ms: rank 1 fills for 1 ms, and F1 of rank 1,
-// which rank 0 ended long before it could begin, waits for nothing but rank 1 itself.
+// Ops of all ranks are put together as a simulation has them: each after the one before it on
+// its rank, a forward after that of the stage before, a backward after that of the stage behind,
+// and so what is computed again for it, unless it ever comes earlier. What a rank idles is put
+// down to what the next op waited for. Then the steps are replayed with other durations, as in
+// Lin et al., arXiv 2505.05713: of each stage its median, of all stages their mean. For example
+// ranks 0 and 1 run F0 for 1 and 3 ms: rank 1 fills for 1 ms, and F1 of rank 1, which rank 0
+// ended long before it could begin, waits for nothing but rank 1 itself.
 #pragma once
 
 #include <array>

@@ -174,8 +174,9 @@ ScenarioMarkup scenario_markup(const ScenarioResult& result, const DrawnRoom& ro
   if (!layout.empty()) markup.origin += tagged("p", "class=\"note\"", layout);
   markup.origin += origin_html(result);
   markup.headlines = warnings_html(result) + headlines_html(result);
-  markup.tables = tagged("h3", "", "Devices") + long_table_html(device_grid(result), "devices") +
-                  breakdown_html(result, room.bars, room.id);
+  markup.tables = "<div class=\"beside\">\n<div>" + tagged("h3", "", "Devices") +
+                  long_table_html(device_grid(result), "devices") + "</div>\n<div>" +
+                  breakdown_html(result, room.bars, room.id) + "</div>\n</div>\n";
   const Grid idle = idle_grid(result);
   if (idle.columns.size() > 1) {
     markup.tables += "<details><summary>Why devices are idle</summary>\n" +

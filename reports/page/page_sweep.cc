@@ -175,8 +175,11 @@ std::string measures_html(const Sweep& sweep) {
     const Measured measure = measured(key, sweep.read).front();
     const std::optional<LineChart> chart = sweep_chart(sweep.read, key);
     if (!all_have(measure)) continue;
-    parts += "<div data-name=\"" + escape_markup(measure.label) + "\">\n";
-    if (sweep.table) parts += heat_html(sweep, heat_of(sweep.read, measure, more_is_better));
+    parts += "<div class=\"beside\" data-name=\"" + escape_markup(measure.label) + "\">\n";
+    if (sweep.table) {
+      const Heat heat = heat_of(sweep.read, measure, more_is_better);
+      parts += "<div>\n" + heat_html(sweep, heat) + "</div>\n";
+    }
     if (chart) parts += curves_html(sweep, *chart);
     parts += "</div>\n";
   }
@@ -186,10 +189,13 @@ std::string measures_html(const Sweep& sweep) {
 }
 
 /// Returns charts of throughput against the measures that all results have, of which less is
-/// better.
+/// better: memory, whose front marks sections, and where results are few the others.
 std::string trade_offs_html(const Results& results, const std::vector<bool>& drawn) {
   std::string parts;
-  for (const auto& [key, more_is_better] : page_measures()) {
+  std::vector<PageMeasure> measures = page_measures();
+  std::stable_partition(measures.begin(), measures.end(),
+                        [](const PageMeasure& each) { return each.key == "memory"; });
+  for (const auto& [key, more_is_better] : measures) {
     const bool inverse = key == "step_time";
     const bool few = parts.empty() || results.size() <= kMostDots;
     if (more_is_better || inverse || !few || !all_have(measured(key, results).front())) continue;

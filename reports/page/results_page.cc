@@ -16,6 +16,7 @@ namespace {
 
 /// Returns a row for each result, with the measures of pages that some result has.
 Grid results_grid(const std::vector<ReadResult>& results) {
+  constexpr std::size_t npos = std::string::npos;
   const std::vector<std::string> names = names_of(results);
   const std::string common = common_name(names);
   Grid grid{{{"Scenario", "", false}}, {}};
@@ -25,7 +26,10 @@ Grid results_grid(const std::vector<ReadResult>& results) {
     if (std::ranges::none_of(measure.values, [](const auto& value) { return value.has_value(); })) {
       continue;
     }
-    grid.columns.push_back({measure.label});
+    const std::size_t unit = measure.label.ends_with(")") ? measure.label.rfind(" (") : npos;
+    grid.columns.push_back(
+        {measure.label.substr(0, unit),
+         unit == npos ? "" : measure.label.substr(unit + 2, measure.label.size() - unit - 3)});
     for (std::size_t r = 0; r < results.size(); ++r) {
       const bool alarm = each.key == "memory" && !results[r].fits;
       grid.rows[r].push_back({.text = shown(measure, r), .alarm = alarm});

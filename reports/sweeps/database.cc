@@ -90,9 +90,14 @@ bool Database::join_log() {
 
 Statement Database::prepare(const std::string& sql, const std::string& told) {
   sqlite3_stmt* statement = nullptr;
-  const int code = sqlite3_prepare_v2(handle_.get(), sql.c_str(), -1, &statement, nullptr);
+  const char* rest = nullptr;
+  const int code = sqlite3_prepare_v2(handle_.get(), sql.c_str(), -1, &statement, &rest);
   if (code != SQLITE_OK) fail(code, told.empty() ? sql : told);
-  return {*this, statement};
+  Statement prepared{*this, statement};
+  if (std::string_view(rest).find_first_not_of(" \t\r\n;") != std::string_view::npos) {
+    throw Error(path_ + ": several statements in " + (told.empty() ? sql : told));
+  }
+  return prepared;
 }
 
 void Statement::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }

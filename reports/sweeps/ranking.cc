@@ -3,8 +3,10 @@
 #include "reports/sweeps/ranking.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -52,27 +54,99 @@ std::vector<std::string> columns_of(Database& database) {
 
 std::string tail_of(const std::string& path) { return path.substr(path.rfind('.') + 1); }
 
-/// Returns the column that `name` means: its own name, that of its measure ("step_time") or the
-/// last key of a swept path ("schedule").
+bool has(const std::vector<std::string>& columns, const std::string& name) {
+  return std::find(columns.begin(), columns.end(), name) != columns.end();
+}
+
+std::string lowered(std::string text) {
+  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return text;
+}
+
+/// A short name of a column: that of its measure ("step_time"), the last key of a swept path
+/// ("schedule"), or the column without its unit.
+struct ShortName {
+  std::string name, column;
+};
+
+/// Returns the short names that no column has, each once, as SQL tells names apart: in any case.
+std::vector<ShortName> short_names(const std::vector<std::string>& columns) {
+  std::vector<ShortName> names;
+  std::set<std::string> taken;
+  for (const std::string& column : columns) taken.insert(lowered(column));
+  const auto add = [&](const std::string& name, const std::string& column) {
+    if (taken.insert(lowered(name)).second) names.push_back({name, column});
+  };
+  for (const MetricRow& row : all_metrics()) {
+    if (row.figure != nullptr && has(columns, row.key)) add(row.figure, row.key);
+  }
+  for (const std::string& column : columns) add(tail_of(column), column);
+  for (const std::string unit : {"_s", "_bytes", "_j", "_w", "_per_s"}) {
+    for (const std::string& column : columns) {
+      if (column.ends_with(unit)) add(column.substr(0, column.size() - unit.size()), column);
+    }
+  }
+  return names;
+}
+
+/// Says what to do about a name that no column of `path` has.
+std::string unknown_column(const std::string& path, const std::string& name,
+                           const std::vector<std::string>& columns) {
+  const auto meant = nearest(name, columns);
+  return path + " has no such column; " +
+         (meant ? "did you mean " + in_quotes(*meant) + "?"
+                : "interlock rank " + path + " --columns lists them");
+}
+
+/// Returns the column that `name` means: its own name or a short one.
 std::string find_column(const std::string& path, const std::string& name,
                         const std::vector<std::string>& columns) {
-  const auto known = [&](const std::string& column) {
-    return std::find(columns.begin(), columns.end(), column) != columns.end();
-  };
-  if (known(name)) return name;
-  for (const MetricRow& row : all_metrics()) {
-    if (row.figure != nullptr && name == row.figure && known(row.key)) return row.key;
+  if (has(columns, name)) return name;
+  for (const ShortName& each : short_names(columns)) {
+    if (each.name == name) return each.column;
   }
-  for (const std::string& column : columns) {
-    if (tail_of(column) == name) return column;
+  throw Error("--by " + in_quotes(name) + ": " + unknown_column(path, name, columns));
+}
+
+/// Returns the sentence for `why`, which SQLite says of the condition `where`; it may show words of
+/// the statement around it.
+std::string refused_condition(const std::string& why, const std::string& path,
+                              const std::string& where, const std::vector<std::string>& columns) {
+  const std::string said = "--where " + in_quotes(where) + ": ";
+  const std::string unknown = "no such column: ";
+  const std::size_t at = why.find(unknown);
+  if (at != std::string::npos) {
+    const std::size_t begin = at + unknown.size();
+    const std::string name = why.substr(begin, why.find(" in --where", begin) - begin);
+    return said + in_quotes(name) + ": " + unknown_column(path, name, columns);
   }
-  for (const char* unit : {"_s", "_bytes", "_j", "_w", "_per_s"}) {
-    if (known(name + unit)) return name + unit;
+  for (const char* form : {"syntax error", "incomplete input", "unrecognized token", "several "}) {
+    if (why.find(form) == std::string::npos) continue;
+    return said + "is no condition of SQL; expected one, such as \"mfu > 0.4 AND step_time < 2\"";
   }
-  const auto meant = nearest(name, columns);
-  throw Error("--by " + in_quotes(name) + ": " + path + " has no such column; " +
-              (meant ? "did you mean " + in_quotes(*meant) + "?"
-                     : "interlock rank " + path + " --columns lists them"));
+  return why;
+}
+
+/// Prepares `query`, whose condition may use short names.
+Statement chosen_rows(Database& database, const RankQuery& query, const Ranking& ranking) {
+  std::string all, named;
+  for (const std::string& column : ranking.columns) {
+    all += (all.empty() ? "" : ", ") + sql_name(column);
+  }
+  for (const ShortName& each : short_names(ranking.columns)) {
+    named += ", " + sql_name(each.column) + " AS " + sql_name(each.name);
+  }
+  const std::string by = sql_name(ranking.by);
+  // A comment in the condition ends with its line.
+  const std::string sql = "SELECT " + all + " FROM (SELECT *" + named + " FROM results) WHERE (" +
+                          (query.where.empty() ? "error IS NULL" : query.where) + "\n) ORDER BY " +
+                          by + " IS NULL, " + by + (ranking.least_first ? "" : " DESC") + ", id" +
+                          (query.top > 0 ? " LIMIT " + std::to_string(query.top) : "");
+  try {
+    return database.prepare(sql, "--where " + in_quotes(query.where));
+  } catch (const Error& failure) {
+    throw Error(refused_condition(failure.what(), database.path(), query.where, ranking.columns));
+  }
 }
 
 std::string text_of(const SqlValue& value) {
@@ -212,12 +286,7 @@ Ranking rank_rows(const std::string& path, const RankQuery& query) {
   if (failure.step()) {
     ranking.first_failure = "row " + text_of(failure.cell(0)) + ": " + text_of(failure.cell(1));
   }
-  const std::string by = sql_name(ranking.by);
-  Statement rows = database.prepare(
-      "SELECT * FROM results WHERE (" + (query.where.empty() ? "error IS NULL" : query.where) +
-          ") ORDER BY " + by + " IS NULL, " + by + (ranking.least_first ? "" : " DESC") + ", id" +
-          (query.top > 0 ? " LIMIT " + std::to_string(query.top) : ""),
-      "--where " + in_quotes(query.where));
+  Statement rows = chosen_rows(database, query, ranking);
   while (rows.step()) {
     std::vector<SqlValue> row;
     row.reserve(static_cast<std::size_t>(rows.columns()));

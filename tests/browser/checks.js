@@ -21,11 +21,25 @@ function expect(holds, words) {
 const frame = () => new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve, 0)));
 const frames = async () => { await frame(); await frame(); };
 
-async function whenReady() {
-  for (let i = 0; i < 600 && !document.documentElement.dataset.ready; i++) {
-    await new Promise((resolve) => setTimeout(resolve, 50));
+// Ends what hangs, before Chromium's caller gives up; a busy machine does not take so long.
+const LONGEST_WAIT = 20 * 60 * 1000; // ms
+const LONGEST_LATER_WAIT = 10 * 1000; // after one that came to nothing
+let hasHung = false;
+
+// Waits until `holds` returns true. Throws: what it waited for.
+async function until(holds) {
+  const since = performance.now();
+  while (!holds()) {
+    if (performance.now() - since > (hasHung ? LONGEST_LATER_WAIT : LONGEST_WAIT)) {
+      hasHung = true;
+      throw new Error(`waited in vain for ${holds}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 10));
   }
-  expect(document.documentElement.dataset.ready, 'the page is never ready');
+}
+
+async function whenReady() {
+  await until(() => document.documentElement.dataset.ready);
   await frames();
 }
 
@@ -108,9 +122,6 @@ const find = (selector) => document.querySelector(selector);
 const mirror = () => find('.CodeMirror').CodeMirror;
 const scenarioText = () => mirror().getValue();
 const stepTime = () => /Step time\s*([\d.]+ \w+)/.exec(find('#headlines').textContent)[1];
-async function until(holds) {
-  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 10));
-}
 // Waits until the answer to the last change is shown.
 async function studioCalm() {
   const told = document.documentElement.dataset;

@@ -47,6 +47,12 @@ TEST_CASE("the studio is used by the keyboard alone, and the focus is seen") {
   check_all("studio_keyboard_checks.js");
 }
 
+TEST_CASE("a mistake of interlock's own is told as one") {
+  const StudioProgram studio(INTERLOCK_PROGRAM, {kScenario});
+  browser().visit(studio.address());
+  check_all("studio_bug_checks.js");
+}
+
 TEST_CASE("a page whose server is gone says so and keeps its text") {
   StudioProgram studio(INTERLOCK_PROGRAM, {kScenario});
   browser().visit(studio.address());

@@ -108,6 +108,32 @@ tell({
     type('');
     expect(rows.every((row) => !row.hidden), 'a row does not come back');
   },
+  'names are broken between words only': () => {
+    const cell = document.querySelector('.comparison td');
+    const before = cell.innerHTML;
+    cell.textContent = 'schedule=interleaved_zero_bubble micro_batches=8';
+    const range = document.createRange();
+    range.setStart(cell.firstChild, 0);
+    range.setEnd(cell.firstChild, cell.textContent.indexOf(' '));
+    const lines = range.getClientRects().length;
+    cell.innerHTML = before;
+    expect(lines === 1, `a word on ${lines} lines`);
+  },
+  'points and curves are told apart from dark paper': () => {
+    if (!matchMedia('(prefers-color-scheme: dark)').matches) return;
+    const light = (words) => {
+      const [r, g, b] = words.match(/[0-9.]+/g).map((part) => part / 255)
+        .map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+      return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const paper = light(getComputedStyle(document.body).backgroundColor);
+    for (const node of document.querySelectorAll('.curve :is(circle, path)')) {
+      const { fill, stroke } = getComputedStyle(node);
+      const paint = node.hasAttribute('stroke') ? stroke : fill;
+      const ratio = (light(paint) + 0.05) / (paper + 0.05);
+      expect(ratio > 4, `${paint} has a contrast of ${ratio}`);
+    }
+  },
   'a curve is switched off and on': () => {
     const [part] = shown(measures);
     const seen = () => [...part.querySelectorAll('.curve')].filter(isSeen).length;

@@ -186,7 +186,9 @@ TEST_CASE("a gain is over the first of its group, in the file of a sweep too") {
 
 TEST_CASE("tables are written for LaTeX, and take no width") {
   const Results results;
-  CHECK(results.run("report two.json --figure table:step_time,busy --out t.tex").exit_code == 0);
+  const Outcome written = results.run("report two.json --figure table:step_time,busy --out t.tex");
+  CHECK(written.exit_code == 0);
+  CHECK(written.out == "wrote t.tex: table:step_time,busy of 2 results\n");
   const std::string text = read_file(results.folder.path("t.tex"));
   CHECK(text.starts_with("\\begin{tabular}{lrr}\n"));
   CHECK(text.ends_with("\\end{tabular}\n"));

@@ -104,6 +104,35 @@ TEST_CASE("logarithmic axes go both ways, and a cross stands in its own place") 
   CHECK(holds(svg, "d=\"M250 222l8 8m0 -8l-8 8\""));
 }
 
+TEST_CASE("words of points keep clear of what the axis is of") {
+  // Points at the top of 260, at y = 96, and three quarters down, at 291.
+  ChartPanel panel{"x",
+                   "throughput",
+                   {{{.x = 0, .y = 8, .word = "top"},
+                     {.x = 1, .y = 2, .word = "low"},
+                     {.x = 2, .y = 8, .word = "away"}}}};
+  panel.dots = Dots::Drawn;
+  const std::string svg = line_chart_svg({.names = {"one"}, .panels = {panel}});
+  INFO(svg);
+  CHECK(holds(svg, "x=\"14\" y=\"84\" fill=\"#333333\">throughput<"));
+  CHECK(holds(svg, "y=\"91\">away<"));
+  CHECK(holds(svg, "y=\"110\">top<"));
+  CHECK(holds(svg, "y=\"286\">low<"));
+}
+
+TEST_CASE("panels below each other keep the names of their axes apart") {
+  const ChartPanel panel{"across", "up", {{{0, 8}, {5, 2}}}};
+  const std::string svg =
+      line_chart_svg({.names = {"one"}, .panels = {panel, panel}, .style = {.width = 320}});
+  INFO(svg);
+  const auto height_of = [&](std::size_t end) {
+    const std::size_t at = svg.rfind("y=\"", end) + 3;
+    return std::stod(svg.substr(at));
+  };
+  const std::size_t across = svg.find(">across<");
+  CHECK(height_of(svg.find(">up<", across)) - height_of(across) >= 14);  // a line of 12 pixels
+}
+
 TEST_CASE("marks of a logarithmic axis are the closest 1, 2, 5 around its values") {
   using Marks = std::vector<double>;
   CHECK(logarithmic_marks({0.3, 7}) == Marks{0.2, 0.5, 1, 2, 5, 10});

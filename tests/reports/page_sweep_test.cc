@@ -154,7 +154,9 @@ TEST_CASE("results that no sweep made have no curves, and two of them no picture
   CHECK(html_report({one}).find("id=\"sweep\"") == std::string::npos);
   CHECK(html_report({one, one}).find("id=\"sweep\"") == std::string::npos);
   const std::string three = html_report({one, one, one});
-  CHECK(three.find("Throughput against memory") != std::string::npos);
+  const std::string trade_offs = between(three, "data-words=\"Throughput against\">", "</figure>");
+  // Memory comes first: sections are marked by its front.
+  CHECK(trade_offs.find("data-name=\"memory (GiB)\"") == trade_offs.find("data-name="));
   CHECK(three.find("The sweep") == std::string::npos);
 }
 
@@ -196,6 +198,9 @@ TEST_CASE("a sweep of 1,000 results is small beside the page") {
   INFO(size << " bytes");
   CHECK(size < 1'000'000);
   CHECK(heat_of(page, "busy (%)").size() == 25);
+  const std::string trade_offs = page.substr(page.find("data-words=\"Throughput against\">"));
+  CHECK(count(trade_offs, "data-name=") == 1);
+  CHECK(trade_offs.find("data-name=\"memory (GiB)\"") != std::string::npos);
   CHECK(page.find("The first 12 of 25 curves") != std::string::npos);
   CHECK(page.find("href=\"#scenario-" + std::to_string(kMostDrawn - 1) + "\"") != page.npos);
   CHECK(page.find("href=\"#scenario-" + std::to_string(kMostDrawn) + "\"") == page.npos);

@@ -42,6 +42,20 @@ TEST_CASE("bars are as long as their spans") {
   CHECK(widths(picture, "#009e73") == std::vector<double>{350, 350});  // B: 2 ms each
 }
 
+TEST_CASE("bars that are thinner than a border shows have none") {
+  ScenarioResult result = two_devices();
+  Span& first = result.measurement.log.spans[0];
+  first.end = first.start + Seconds(1e-5);  // 1.75 wide
+  const Markup picture = read_markup(svg_timeline(result));
+  REQUIRE(picture.error == "");
+  CHECK(widths(picture, "#0072b2") == std::vector<double>{1.75, 175});
+  for (const Element& element : picture.elements) {
+    if (element.tag != "rect" || element.parent_fill != "#0072b2") continue;
+    const bool thin = std::stod(element.attributes.at("width")) < 2;
+    CHECK(element.parent_stroke == (thin ? "" : "#ffffff"));
+  }
+}
+
 TEST_CASE("messages lie in a lane for each pair of devices, as long as they travel") {
   const Markup picture = read_markup(svg_timeline(two_devices()));
   CHECK(widths(picture, "#555555") == std::vector<double>{43.75, 43.75});  // 0.25 ms, each way

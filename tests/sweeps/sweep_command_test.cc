@@ -105,6 +105,24 @@ TEST_CASE("rank names its columns, with or without units, and never shows its ow
   CHECK(wrong.exit_code == 2);
   CHECK(wrong.err.find("--where \"mfu >\"") != std::string::npos);
   CHECK(wrong.err.find("SELECT") == std::string::npos);
+  CHECK(wrong.err.find("near") == std::string::npos);
+  for (const char* where : {"1); DROP TABLE results; --", "1); --", "mfu > 'a", "1; SELECT 2"}) {
+    CAPTURE(where);
+    const Outcome refused = rank({"--where", where, "--top", "1"});
+    CHECK(refused.exit_code == 2);
+    CHECK(refused.err.find("is no condition of SQL") != std::string::npos);
+    CHECK(refused.err.find("ORDER") == std::string::npos);
+  }
+  CHECK(rank({"--where", "step_tme_s > 0"}).err.find("did you mean \"step_time_s\"?") !=
+        std::string::npos);
+  // The names that --by takes, and a comment.
+  const std::string all = rank({"--where", "step_time_s > 0"}).out;
+  for (const char* where : {"step_time > 0", "exposed_communication >= 0 -- all", "memory > 0"}) {
+    CAPTURE(where);
+    CHECK(rank({"--where", where}).out == all);
+  }
+  CHECK(rank({"--where", "strategy = 'local'", "--csv", "-"}).out.find(",local,") !=
+        std::string::npos);
   CHECK(rank({"--by", "nonsense"}).err.find("--columns lists them") != std::string::npos);
   CHECK(rank({"--csv", "-", "--json", "-"}).exit_code == 2);
 }

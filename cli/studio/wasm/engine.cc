@@ -3,7 +3,6 @@
 #include <emscripten.h>
 
 #include "cli/studio/studio_answers.h"
-#include "reports/result/value_json.h"
 
 namespace interlock {
 namespace {
@@ -26,15 +25,9 @@ EMSCRIPTEN_KEEPALIVE void interlock_open(const char* file, const char* text) {
   interlock::opened() = interlock::opened_text(file, text);
 }
 
-/// Answers `question`, see answer_studio; each line goes to `Module.said`. A mistake of ours is
-/// told as {lost: words}.
+/// Answers `question`, see answer_studio; each line goes to `Module.said`.
 EMSCRIPTEN_KEEPALIVE void interlock_answer(const char* question) {
-  using namespace interlock;
-  const auto say = [](const std::string& line) { interlock_say(line.c_str()); };
-  try {
-    answer_studio(opened(), question, say);
-  } catch (const std::exception& failure) {
-    say(json_line(json_object({{"lost", json_text(failure.what())}})));
-  }
+  interlock::answer_studio(interlock::opened(), question,
+                           [](const std::string& line) { interlock_say(line.c_str()); });
 }
 }

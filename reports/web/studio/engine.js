@@ -7,6 +7,9 @@
 class Mistakes extends Error {}
 // The engine ended before it had an answer; the next question gets another.
 class Ended extends Mistakes {}
+// Returns sentences for a mistake of interlock's, which `words` tell.
+const bugWords = (words) => `${words}. There is no answer; numbers that are shown are of an ` +
+  'earlier text';
 // There is no engine any more.
 class EngineLost extends Error {}
 

@@ -7,9 +7,12 @@ const LOST_STATUS = 'No engine.';
 const lostWords = ({ message }) => 'This browser cannot run the engine that the page holds ' +
   `(${message}). Your text is kept here. Expected a browser of 2023 or later; interlock simulate ` +
   'answers the same, by the command of "Copy command".';
-const endedWords = (reason) => `the engine of this page ended without an answer (${reason}), as ` +
-  'when memory runs out; the next question gets another. Expected a smaller scenario, or the ' +
-  'command of "Copy command"';
+// A browser says so in these words where memory or the stack of the engine have no more room.
+const LACKS_ROOM = /out of memory|allocation|call stack/i;
+const endedWords = (reason) => `the engine of this page ended without an answer (${reason}); the ` +
+  `next question gets another. ${LACKS_ROOM.test(reason)
+    ? 'Expected a smaller scenario, or'
+    : 'This is a bug in interlock. Expected an answer; try'} the command of "Copy command"`;
 
 const engineParts = (async () => {
   const packed = (id) => expand(document.getElementById(id).textContent);
@@ -47,6 +50,7 @@ function answerOf(worker, question, { told, signal }) {
       if (said.unable) fail(new EngineLost(said.unable));
       else if (said.lost) fail(new Ended(endedWords(said.lost)));
       else if (said.answer) give(resolve, said.answer);
+      else if (said.bug) fail(new Ended(bugWords(said.bug)));
       else if (said.mistakes !== undefined) give(reject, new Mistakes(said.mistakes));
       else if (told) told(said);
     };

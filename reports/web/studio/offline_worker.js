@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Emscripten's script, which defines makeEngine, stands before this one. In the place of an answer
-// it says {unable} if the engine cannot be opened, and {lost} if it ended while it computed.
+// it says {unable} if the engine cannot be opened, and {lost} if it ended while it computed: the
+// mistakes of ours that the engine itself tells are {bug}.
 'use strict';
 
 // A scenario lies in a folder so deep that what it names by "../" has a place, too.

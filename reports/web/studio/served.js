@@ -37,6 +37,7 @@ async function lastAnswer(reader, told) {
       const said = line && JSON.parse(line);
       if (!said) continue;
       if (said.answer) return said.answer;
+      if (said.bug) throw new Ended(bugWords(said.bug));
       if (said.mistakes !== undefined) throw new Mistakes(said.mistakes);
       if (told) told(said);
     }

@@ -112,6 +112,23 @@ TEST_CASE("put together again, ops take the step that was measured") {
   }
 }
 
+TEST_CASE("what is computed again when its gradient comes waits for that gradient, else for none") {
+  const std::vector<std::string> full = {"training.schedule=1f1b", "training.recompute=full"};
+  const ScenarioResult late = run(full);
+  const PipelineAnswer answer = answer_of(traced(late));
+  check_shares(late, answer);
+  CHECK(answer.cost.replayed / answer.cost.measured == doctest::Approx(1).epsilon(1e-3));
+  // Rank 0 has sent all forwards that 1F1B allows, and waits for stage 2 to come back.
+  CHECK(share(answer, 0, RankTime::Gradient) > 0.1);
+  for (std::size_t rank = 0; rank < 3; ++rank) CHECK(share(answer, rank, RankTime::Host) < 1e-6);
+
+  const std::string early = R"(training.schedule={"kind": "1f1b", "early_recompute": true})";
+  const ScenarioResult before = run({full[1], early});
+  const PipelineAnswer other = answer_of(traced(before));
+  check_shares(before, other);
+  CHECK(other.cost.replayed / other.cost.measured == doctest::Approx(1).epsilon(1e-3));
+}
+
 TEST_CASE("without stragglers the step would be that of equal stages") {
   const StragglerCost cost = answer_of(traced(run({}))).cost;
   // The mean of the stages: F 2 ms, both halves of B 2 ms.

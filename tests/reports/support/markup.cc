@@ -75,6 +75,9 @@ class Reader {
       if (const auto fill = around.find("fill"); fill != around.end()) {
         element.parent_fill = fill->second;
       }
+      if (const auto stroke = around.find("stroke"); stroke != around.end()) {
+        element.parent_stroke = stroke->second;
+      }
     }
     for (blanks(); at_ < text_.size() && text_[at_] != '>' && text_[at_] != '/'; blanks()) {
       const std::string name = word();

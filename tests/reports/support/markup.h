@@ -12,7 +12,7 @@ namespace interlock {
 struct Element {
   std::string tag;
   std::map<std::string, std::string> attributes;  // entities as written
-  std::string parent_fill;                        // the fill of the element around it
+  std::string parent_fill, parent_stroke;         // of the element around it
   std::string text;                               // directly inside, entities as written
 };
 
