@@ -6,13 +6,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <new>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "sim/engines/unavailable.h"
@@ -36,65 +41,89 @@ enum class Tag : char {
 /// The status of a child whose memory ran out in SimGrid, which then aborts.
 constexpr int kOutOfMemory = 77;
 
-/// Writes tagged records to a pipe in large pieces.
+/// Writes tagged records to a pipe in large pieces. It allocates nothing: what it writes is whole
+/// however little memory is left.
 class PipeWriter {
  public:
   explicit PipeWriter(int pipe) : pipe_(pipe) {}
   template <class Record>
   void put(Tag tag, const Record& record) {
-    static_assert(std::is_trivially_copyable_v<Record>);
-    append(&tag, sizeof tag);
-    append(&record, sizeof record);
-    if (buffer_.size() > kPiece) flush();
+    put(tag);
+    put(record);
   }
-  void put(Tag tag, const std::string& text) {
-    put(tag, text.size());
+  template <class Record>
+  void put(const Record& record) {
+    static_assert(std::is_trivially_copyable_v<Record> && !std::is_pointer_v<Record>);
+    append(reinterpret_cast<const char*>(&record), sizeof record);
+  }
+  void put_text(std::string_view text) {
+    put(text.size());
     append(text.data(), text.size());
   }
   void flush() {
-    for (std::size_t done = 0; done < buffer_.size();) {
-      const ssize_t count = ::write(pipe_, buffer_.data() + done, buffer_.size() - done);
+    for (std::size_t done = 0; done < filled_;) {
+      const ssize_t count = ::write(pipe_, buffer_ + done, filled_ - done);
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) _exit(1);  // the parent is gone
       done += static_cast<std::size_t>(count);
     }
-    buffer_.clear();
+    filled_ = 0;
   }
 
  private:
-  static constexpr std::size_t kPiece = 1 << 16;
-  void append(const void* data, std::size_t size) {
-    buffer_.append(static_cast<const char*>(data), size);
+  void append(const char* data, std::size_t size) {
+    while (size > 0) {
+      if (filled_ == sizeof buffer_) flush();
+      const std::size_t piece = std::min(size, sizeof buffer_ - filled_);
+      std::memcpy(buffer_ + filled_, data, piece);
+      filled_ += piece;
+      data += piece;
+      size -= piece;
+    }
   }
   int pipe_;
-  std::string buffer_;
+  char buffer_[1 << 16];
+  std::size_t filled_ = 0;
 };
 
-/// Reads what PipeWriter wrote; false at the end of the pipe.
+/// The pipe ended within a record: the child died while it wrote it.
+struct CutShort {};
+
+/// Reads what PipeWriter wrote.
 class PipeReader {
  public:
   explicit PipeReader(int pipe) : pipe_(pipe) {}
-  bool get(void* data, std::size_t size) {
-    char* to = static_cast<char*>(data);
+  /// Reads the tag of the next record; false at the end of the pipe.
+  bool next(Tag& tag) {
+    if (at_ == filled_ && !fill()) return false;
+    tag = get<Tag>();
+    return true;
+  }
+  /// Throws: CutShort.
+  template <class Record>
+  Record get() {
+    Record record{};
+    read(reinterpret_cast<char*>(&record), sizeof record);
+    return record;
+  }
+  /// Throws: CutShort.
+  std::string get_text() {
+    std::string text(get<std::size_t>(), '\0');
+    read(text.data(), text.size());
+    return text;
+  }
+
+ private:
+  void read(char* to, std::size_t size) {
     while (size > 0) {
-      if (at_ == filled_ && !fill()) return false;
+      if (at_ == filled_ && !fill()) throw CutShort();
       const std::size_t piece = std::min(size, filled_ - at_);
       std::memcpy(to, buffer_ + at_, piece);
       at_ += piece;
       to += piece;
       size -= piece;
     }
-    return true;
   }
-  std::string text() {
-    std::size_t size = 0;
-    get(&size, sizeof size);
-    std::string text(size, '\0');
-    get(text.data(), size);
-    return text;
-  }
-
- private:
   bool fill() {
     ssize_t count = 0;
     do {
@@ -108,6 +137,35 @@ class PipeReader {
   char buffer_[1 << 16];
   std::size_t at_ = 0, filled_ = 0;
 };
+
+/// Writes `error` with the file and line of each of its mistakes.
+void put_error(PipeWriter& writer, const Error& error) {
+  writer.put(Tag::Error);
+  writer.put_text(error.what());
+  writer.put(error.mistakes().size());
+  for (const Diagnostic& mistake : error.mistakes()) {
+    writer.put_text(mistake.file);
+    writer.put(mistake.line);
+    writer.put_text(mistake.path);
+    writer.put_text(mistake.message);
+  }
+}
+
+/// Reads what put_error() wrote behind its tag.
+Error get_error(PipeReader& reader) {
+  const std::string text = reader.get_text();
+  const auto count = reader.get<std::size_t>();
+  std::vector<Diagnostic> mistakes;
+  for (std::size_t i = 0; i < count; ++i) {
+    Diagnostic mistake;
+    mistake.file = reader.get_text();
+    mistake.line = reader.get<int>();
+    mistake.path = reader.get_text();
+    mistake.message = reader.get_text();
+    mistakes.push_back(std::move(mistake));
+  }
+  return {text, std::move(mistakes)};
+}
 
 /// Says whether 64 MiB can no longer be had.
 bool memory_is_out() {
@@ -139,59 +197,54 @@ bool memory_is_out() {
   try {
     const RunSummary summary = engine(program, sink);
     writer.put(Tag::Done, summary.tasks);
-    writer.put(Tag::Done, summary.makespan);
-    writer.put(Tag::Done, summary.engine);
+    writer.put(summary.makespan);
+    writer.put_text(summary.engine);
   } catch (const std::bad_alloc&) {
-    writer.flush();  // makes room without allocating
-    writer.put(Tag::NoMemory, std::size_t{0});
+    writer.put(Tag::NoMemory);
   } catch (const Error& error) {
-    writer.put(Tag::Error, std::string(error.what()));
+    put_error(writer, error);
   } catch (const Unavailable& lack) {
-    writer.put(Tag::Unavailable, std::string(lack.what()));
+    writer.put(Tag::Unavailable);
+    writer.put_text(lack.what());
   } catch (const std::exception& bug) {
-    writer.put(Tag::Bug, std::string(bug.what()));
+    writer.put(Tag::Bug);
+    writer.put_text(bug.what());
   } catch (...) {
-    writer.put(Tag::Bug, std::string("the engine threw what is no std::exception"));
+    writer.put(Tag::Bug);
+    writer.put_text("the engine threw what is no std::exception");
   }
   writer.flush();
   _exit(0);  // SimGrid's destructors and our parent's buffers are none of the child's business
 }
 
-template <class Record>
-void pass_on(PipeReader& reader, const std::function<void(const Record&)>& sink) {
-  Record record;
-  if (reader.get(&record, sizeof record)) sink(record);
-}
-
-/// Returns true when the child said that it was done. Throws: see run_in_child().
+/// Returns true when the child said that it was done, false where the pipe ended before.
+/// Throws: see run_in_child(), and CutShort.
 bool read_trace(PipeReader& reader, const TraceSink& sink, RunSummary& summary) {
-  for (Tag tag = Tag::Error; reader.get(&tag, sizeof tag);) {
+  for (Tag tag = Tag::Error; reader.next(tag);) {
     switch (tag) {
       case Tag::Span:
-        pass_on(reader, sink.span);
+        sink.span(reader.get<Span>());
         break;
       case Tag::Transfer:
-        pass_on(reader, sink.transfer);
+        sink.transfer(reader.get<Transfer>());
         break;
       case Tag::Memory:
-        pass_on(reader, sink.memory);
+        sink.memory(reader.get<MemoryChange>());
         break;
       case Tag::Collective:
-        pass_on(reader, sink.collective);
+        sink.collective(reader.get<CollectiveSpan>());
         break;
       case Tag::Done:
-        reader.get(&summary.tasks, sizeof summary.tasks);
-        reader.get(&tag, sizeof tag);
-        reader.get(&summary.makespan, sizeof summary.makespan);
-        reader.get(&tag, sizeof tag);
-        summary.engine = reader.text();
+        summary.tasks = reader.get<decltype(summary.tasks)>();
+        summary.makespan = reader.get<Seconds>();
+        summary.engine = reader.get_text();
         return true;
       case Tag::Error:
-        throw Error(reader.text());
+        throw get_error(reader);
       case Tag::Unavailable:
-        throw Unavailable(reader.text());
+        throw Unavailable(reader.get_text());
       case Tag::Bug:
-        throw std::logic_error(reader.text());
+        throw std::logic_error(reader.get_text());
       case Tag::NoMemory:
         throw std::bad_alloc();
     }
@@ -232,7 +285,11 @@ RunSummary run_in_child(const Program& program, const TraceSink& sink,
   Child child{ends[0], id};
   PipeReader reader(ends[0]);
   RunSummary summary;
-  const bool done = read_trace(reader, sink, summary);
+  bool done = false;
+  try {
+    done = read_trace(reader, sink, summary);
+  } catch (const CutShort&) {  // it died, see below
+  }
   child.wait();
   if (WIFEXITED(child.status) && WEXITSTATUS(child.status) == kOutOfMemory) throw std::bad_alloc();
   if (!done && WIFSIGNALED(child.status) && WTERMSIG(child.status) == SIGKILL) {

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs the build into a folder with a blank in its name, builds examples/ against it with find_package, and runs them; looks at what the
-# library shows and prints. Usage: check_installed.sh BUILD SOURCE.
+# library shows and prints. Usage: check_installed.sh BUILD SOURCE. CC, CXX, LDFLAGS and SANITIZERS: the compilers and flags of a build with a sanitizer.
 set -euo pipefail
-build=$1 source=$2
+build=$1 source=$2 sanitizers=${SANITIZERS:-}
 folder=$(mktemp -d)
 trap 'rm -rf -- "$folder"' EXIT
 fail() { echo "$*" >&2; exit 1; }
@@ -26,7 +26,7 @@ objdump -p "$library" | grep 'SONAME *libinterlock.so.0$' >/dev/null || fail "an
 unset INTERLOCK_DATA
 cp -r -- "$source/examples" "$folder/the examples"
 cmake -S "$folder/the examples" -B "$folder/made here" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Release \
-  -DCMAKE_CXX_FLAGS="-std=c++17 -Wall -Wextra -pedantic -Werror" -DCMAKE_C_FLAGS="-std=c99 -Wall -Wextra -pedantic -Werror" >"$folder/log" 2>&1 &&
+  -DCMAKE_CXX_FLAGS="-std=c++17 -Wall -Wextra -pedantic -Werror $sanitizers" -DCMAKE_C_FLAGS="-std=c99 -Wall -Wextra -pedantic -Werror $sanitizers" >"$folder/log" 2>&1 &&
   cmake --build "$folder/made here" >>"$folder/log" 2>&1 || { cat "$folder/log" >&2; exit 1; }
 cd -- "$folder/made here"
 ./what_if >what_if.txt
@@ -45,10 +45,12 @@ grep -q '^status 2, "message": .*did you mean' from_c.txt || fail "from_c says $
 
 # The header needs no other of ours, also in C of 1989.
 printf '#include <interlock/interlock_c.h>\nint main(void) { return interlock_version() == 0; }\n' >old.c
-cc -std=c89 -pedantic -Wall -Werror -I "$prefix/include" old.c -o old "$library" || fail "the C header is no C89"
+# shellcheck disable=SC2086 # several words
+${CC:-cc} $sanitizers ${LDFLAGS:-} -std=c89 -pedantic -Wall -Werror -I "$prefix/include" old.c -o old "$library" || fail "the C header is no C89"
 # What is found is in the installation, not where it was built.
 if command -v strace >/dev/null; then
-  strace -f -e trace=openat,open -o calls ./what_if >/dev/null
+  # Leaks cannot be looked for under strace.
+  ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 strace -f -e trace=openat,open -o calls ./what_if >/dev/null
   ! grep -F "\"$source/" calls | grep -v ENOENT || fail "the installed library reads the source tree"
 fi
 # Another minor version is not what was asked for.

@@ -9,6 +9,8 @@
 #include <functional>
 #include <new>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "sim/engines/child.h"
@@ -51,6 +53,14 @@ std::vector<std::function<Realised(const Program&)>> all_engines() {
           [](const Program& p) { return realise(p, run_event_loop); },
           [](const Program& p) { return realise_simgrid(p); }};
 }
+
+#if defined(__SANITIZE_ADDRESS__)  // GCC
+constexpr bool kSanitized = true;
+#elif defined(__has_feature)  // Clang
+constexpr bool kSanitized = __has_feature(address_sanitizer);
+#else
+constexpr bool kSanitized = false;
+#endif
 
 bool says(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -174,6 +184,31 @@ TEST_CASE("an Error thrown in a child is thrown here, word for word") {
         "scenario.json:3: /model: no\nsuch model");
 }
 
+TEST_CASE("an Error of a child keeps the file, line and path of each mistake") {
+  const auto engine = [](const Program&, const TraceSink&) -> RunSummary {
+    Diagnostics mistakes;
+    mistakes.add("scenario.json", 3, "/model", "no\nsuch model");
+    mistakes.add("", 0, "/training/steps", "is 0; expected 1 or more");
+    mistakes.throw_if_any();
+    return {};
+  };
+  std::vector<Diagnostic> kept;
+  try {
+    run_in_child({}, {}, engine);
+  } catch (const Error& error) {
+    kept = error.mistakes();
+  }
+  REQUIRE(kept.size() == 2);
+  CHECK(kept[0].file == "scenario.json");
+  CHECK(kept[0].line == 3);
+  CHECK(kept[0].path == "/model");
+  CHECK(kept[0].message == "no\nsuch model");
+  CHECK(kept[1].file == "");
+  CHECK(kept[1].line == 0);
+  CHECK(kept[1].path == "/training/steps");
+  CHECK(kept[1].message == "is 0; expected 1 or more");
+}
+
 /// Which of the kinds that callers tell apart `run` throws, and its words.
 std::string kind_of(const std::function<void()>& run) {
   try {
@@ -259,6 +294,34 @@ TEST_CASE("memory that runs out in a child, thrown or by an abort, has run out h
   for (const Engine engine : {Engine(throws), Engine(aborts)}) {
     CHECK_THROWS_AS(run_in_child({}, {}, engine), std::bad_alloc);
   }
+}
+
+/// Takes all the memory that this process can have: of every size, as allocators keep freed pieces
+/// for pieces of their size.
+void take_all_memory() {
+  const rlimit none = {.rlim_cur = 0, .rlim_max = 0};
+  ::setrlimit(RLIMIT_AS, &none);
+  for (std::size_t size = std::size_t{1} << 24; size > 1024; size /= 2) {
+    while (std::malloc(size) != nullptr) {
+    }
+  }
+  for (std::size_t size = 1040; size > 0; size -= 8) {
+    while (std::malloc(size) != nullptr) {
+    }
+  }
+}
+
+TEST_CASE("a child without memory still tells what it did, record by record") {
+  if (kSanitized) return;  // the address sanitizer ends a program whose memory runs out
+  const auto engine = [](const Program&, const TraceSink& sink) -> RunSummary {
+    take_all_memory();
+    for (int i = 0; i < 10'000; ++i) sink.span({.op = i});
+    throw std::bad_alloc();
+  };
+  int spans = 0;
+  const TraceSink sink{.span = [&](const Span& span) { CHECK(span.op == spans++); }};
+  CHECK_THROWS_AS(run_in_child({}, sink, engine), std::bad_alloc);
+  CHECK(spans == 10'000);
 }
 
 TEST_CASE("a sink that throws ends the child and passes its exception on") {

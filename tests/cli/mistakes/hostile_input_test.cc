@@ -310,6 +310,21 @@ TEST_CASE("an engine that cannot be opened ends what compares many, and is no re
   }
 }
 
+TEST_CASE("a bug met while a change is tried ends explain, and is no refusal of the change") {
+  const Folder folder;
+  std::filesystem::copy(INTERLOCK_PROGRAM, folder.path("interlock"));
+  std::filesystem::copy(FAULTY_ENGINE, folder.path("libinterlock_simgrid.so"));
+  const Outcome run = run_shell("./interlock explain " + quoted("four-equal-stages") +
+                                    " --set 'simulate.engine=\"simgrid\"' -q",
+                                folder.path());
+  CAPTURE(run.err);
+  CHECK(run.exit_code == 1);
+  CHECK(run.out.empty());
+  CHECK(holds(run.err, "this is a bug in interlock: "));
+  CHECK(holds(run.err, "a change has an outcome or is refused"));
+  CHECK(holds(run.err, "a clock goes back"));
+}
+
 TEST_CASE("names that are too long, and links in a circle, are refused") {
   const Folder folder;
   std::filesystem::create_symlink("circle.db", folder.path("circle.db"));
