@@ -294,8 +294,8 @@ void append_experts(const BlockForm& t, const StreamSizes& z, std::vector<Operat
                              LinearRole::Column, held, z));
   const double activated = activation_elements(rows, width, sharding_of_experts(z.sharding));
   block.push_back(activation(t, activated, z.element));
-  // Where scores multiply what it makes, that is kept for their gradients; gated ones do both in
-  // one kernel. Source: TEGroupedMLP of experts.py (megatron/core/transformer/moe,
+  // Scores that multiply what it makes have it kept for their gradients; gated ones do both in one
+  // kernel. Source: TEGroupedMLP of experts.py (megatron/core/transformer/moe,
   // NVIDIA/Megatron-LM).
   if (!t.gated_mlp) block.back().stash_of_scores = block.back().stash;
   block.back().parts |= LayerPart::ExpertActivation;
@@ -308,7 +308,7 @@ void append_experts(const BlockForm& t, const StreamSizes& z, std::vector<Operat
   if (passes(z)) stand(block, first, block.size(), KernelPlace::Experts);
   block.push_back(passage(t, z, false));
   set_steps(block.back(), kMovingBack);
-  // Where scores have multiplied what the activation made their gradients read nothing here.
+  // Scores that have multiplied what the activation made read nothing here for their gradients.
   // Source: combine_postprocess of token_dispatcher.py (megatron/core/transformer/moe,
   // NVIDIA/Megatron-LM 0014f13), whose unpermute() has no scores.
   block.back().stash_of_scores = Bytes(0) - block.back().stash;
