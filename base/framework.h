@@ -34,7 +34,7 @@ struct Framework {
   CudaGraphs graphs = {};
   /// The host waits for each kernel and each collective before it issues the next one, so that its
   /// time adds to theirs: the ten kernels above take 80 us, and 130 us.
-  bool blocks = false;
+  bool blocking_launches = false;
   /// Speed of its matrix products and its attention, over the device's efficiencies.
   double product_speed = 1, attention_speed = 1;
   /// Speed of products of 16 bits that have an odd size, over others: e.g. of a readout whose
@@ -67,8 +67,8 @@ struct Framework {
   double softmax_group = 0;
   /// Routing and moving tokens of experts takes a kernel for each small step.
   bool routes_in_steps = false;
-  /// Scores of experts multiply what their activations make, which are kept where they are not
-  /// gated; else what experts make, which is kept then.
+  /// Scores of experts multiply the outputs of their activations, which are kept only where the MLP
+  /// is not gated; else the outputs of experts, which are kept.
   bool scores_activations = false;
   /// Recomputation makes the outputs of modules again, too, which no backward reads; else it ends
   /// with what is read last, before the second product of an MLP and the sum behind it.

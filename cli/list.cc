@@ -102,12 +102,18 @@ std::string reached_words(BytesPerSecond reached, BytesPerSecond stated) {
   return reached < stated ? format(reached) + " of " + format(stated) : format(reached);
 }
 
+/// Returns what each of the others is reached with, where each pair has a link of its own.
+std::string pair_words(const Machine& machine) {
+  const bool pairs = machine.pair_bandwidth > BytesPerSecond();
+  return pairs ? ", " + format(machine.pair_bandwidth) + " to each" : "";
+}
+
 /// Tells a machine's devices, and the links between them.
 std::string machine_words(const Cluster& cluster) {
   const Machine& machine = cluster.machines.front();
   std::string words = device_words(machine.device) + "; links " +
                       reached_words(machine.port_bandwidth, machine.port_stated);
-  if (machine.joins_pairs) words += " by pairs";
+  words += pair_words(machine);
   if (const auto* torus = std::get_if<Torus>(&cluster.network)) {
     words += "; a torus of " + shape(*torus);
   }
@@ -133,12 +139,14 @@ std::vector<Row> machine_rows(bool devices) {
     facts.insert(facts.begin(), {"devices_per_node", json_number(machine.devices_per_node)});
     facts.push_back({"bandwidth_bytes_per_s", json_number(machine.port_bandwidth.value())});
     facts.push_back({"stated_bandwidth_bytes_per_s", json_number(machine.port_stated.value())});
-    rows.push_back({name,
-                    device + ", " +
-                        (devices ? machine_words(cluster)
-                                 : format(machine.device.memory) + " each, " +
-                                       format(machine.port_bandwidth) + " to its neighbours"),
-                    std::move(facts)});
+    facts.push_back({"pair_bandwidth_bytes_per_s", json_number(machine.pair_bandwidth.value())});
+    rows.push_back(
+        {name,
+         device + ", " +
+             (devices ? machine_words(cluster)
+                      : format(machine.device.memory) + " each, " + format(machine.port_bandwidth) +
+                            " to its neighbours" + pair_words(machine)),
+         std::move(facts)});
   }
   return rows;
 }

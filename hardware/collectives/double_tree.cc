@@ -89,11 +89,11 @@ struct TreeBuilder {
     Seconds sum;
     Seconds least;
     for (int local = 0; local < size; ++local) {
-      const int from = node[(local + size - 1) % size];
+      const int before = (local + size - 1) % size;
       const Bytes share = bytes * share_from_before(grouping, size, local);
-      add_flow(traffic, from, node[local], share);
-      if (directions == Directions::Both) add_flow(traffic, node[local], from, share);
-      const Seconds latency = hop(cluster, from, node[local]);
+      add_step(cluster, node, before, local, share, traffic);
+      if (directions == Directions::Both) add_step(cluster, node, local, before, share, traffic);
+      const Seconds latency = hop(cluster, node[before], node[local]);
       sum += latency;
       least = local == 0 ? latency : std::min(least, latency);
     }
@@ -103,9 +103,13 @@ struct TreeBuilder {
   /// Returns the chain from the first member, in the node of a broadcast's root.
   Seconds chain_from_root(const std::vector<int>& node, Bytes bytes) const {
     Seconds sum;
+    Traffic steps;
     for (std::size_t local = 1; local < node.size(); ++local) {
-      add_flow(traffic, node[local - 1], node[local], bytes);
+      add_step(cluster, node, local - 1, local, bytes, steps);
       sum += hop(cluster, node[local - 1], node[local]);
+    }
+    for (const Flow& flow : steps.flows) {
+      if (flow.to != node[0]) traffic.flows.push_back(flow);  // the root has all
     }
     return sum;
   }

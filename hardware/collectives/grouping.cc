@@ -65,6 +65,24 @@ void add_flow(Traffic& traffic, int from, int to, Bytes bytes) {
   if (bytes > Bytes()) traffic.flows.push_back({from, to, bytes});
 }
 
+bool linked_in_pairs(const Cluster& cluster, const std::vector<int>& members) {
+  const bool pairs = machine_of(cluster, members[0]).pair_bandwidth > BytesPerSecond();
+  if (!pairs || members.size() < 3) return false;
+  const int node = node_of(cluster, members[0]);
+  return std::all_of(members.begin(), members.end(),
+                     [&](int member) { return node_of(cluster, member) == node; });
+}
+
+void add_step(const Cluster& cluster, const std::vector<int>& members, std::size_t from,
+              std::size_t to, Bytes bytes, Traffic& traffic) {
+  if (!linked_in_pairs(cluster, members))
+    return add_flow(traffic, members[from], members[to], bytes);
+  const Bytes part = bytes / static_cast<double>(members.size() - 1);
+  for (std::size_t other = 0; other < members.size(); ++other) {
+    if (other != from) add_flow(traffic, members[from], members[other], part);
+  }
+}
+
 void append(Traffic& traffic, const Traffic& part) {
   traffic.flows.insert(traffic.flows.end(), part.flows.begin(), part.flows.end());
   traffic.latency += part.latency;

@@ -45,6 +45,12 @@ struct Traffic {
 };
 
 void add_flow(Traffic& traffic, int from, int to, Bytes bytes);
+/// Returns true if each pair of `members`, three or more of one node, has a link of its own.
+bool linked_in_pairs(const Cluster& cluster, const std::vector<int>& members);
+/// Adds what members[from] sends members[to] in a ring or a chain. Where pairs have links of their
+/// own rings and chains of all orders share the bytes, so that every other member gets as much.
+void add_step(const Cluster& cluster, const std::vector<int>& members, std::size_t from,
+              std::size_t to, Bytes bytes, Traffic& traffic);
 /// Adds what `part` sends, and its latency behind that of `traffic`.
 void append(Traffic& traffic, const Traffic& part);
 /// Turns every flow round: what was spread from one is then collected there, and the reverse.

@@ -40,29 +40,6 @@ struct Hops {
   Seconds open() const { return sum - least; }
 };
 
-/// Returns true if each pair of `members` has a link of its own, in one node.
-bool joined_by_pairs(const Cluster& cluster, const std::vector<int>& members) {
-  if (members.size() < 3 || !machine_of(cluster, members[0]).joins_pairs) return false;
-  const int node = node_of(cluster, members[0]);
-  return std::all_of(members.begin(), members.end(),
-                     [&](int member) { return node_of(cluster, member) == node; });
-}
-
-/// Adds what a member sends to the next. Where each pair has a link of its own there are as many
-/// rings, in other orders, so that every member sends the others as much: communication libraries
-/// look for such rings.
-void add_edge(const Cluster& cluster, const std::vector<int>& members, std::size_t from,
-              Bytes bytes, Traffic& traffic) {
-  if (!joined_by_pairs(cluster, members)) {
-    add_flow(traffic, members[from], members[(from + 1) % members.size()], bytes);
-    return;
-  }
-  const Bytes part = bytes / static_cast<double>(members.size() - 1);
-  for (std::size_t to = 0; to < members.size(); ++to) {
-    if (to != from) add_flow(traffic, members[from], members[to], part);
-  }
-}
-
 /// Adds the edges inside one of several nodes; returns the hops of the slowest channel.
 Hops pass_node(const Cluster& cluster, const Grouping& grouping, const std::vector<int>& node,
                Bytes bytes, Traffic& traffic) {
@@ -71,7 +48,8 @@ Hops pass_node(const Cluster& cluster, const Grouping& grouping, const std::vect
   if (size == 1) return hops;
   for (int local = 0; local < size; ++local) {
     const int before = (local + size - 1) % size;
-    add_edge(cluster, node, before, bytes * share_from_before(grouping, size, local), traffic);
+    add_step(cluster, node, before, local, bytes * share_from_before(grouping, size, local),
+             traffic);
     hops.add(hop(cluster, node[before], node[local]));
   }
   return hops;
@@ -116,8 +94,9 @@ Traffic ring_pass(const Cluster& cluster, const std::vector<int>& members, Bytes
   Traffic traffic;
   Hops hops;
   for (std::size_t i = 0; i < members.size(); ++i) {
-    add_edge(cluster, members, i, over_each_edge, traffic);
-    hops.add(hop(cluster, members[i], members[(i + 1) % members.size()]));
+    const std::size_t next = (i + 1) % members.size();
+    add_step(cluster, members, i, next, over_each_edge, traffic);
+    hops.add(hop(cluster, members[i], members[next]));
   }
   traffic.latency = hops.open();
   return traffic;

@@ -25,12 +25,8 @@ struct Begin {
 /// Returns the numbers that the links inside a node take.
 LinkId links_inside(const Machine& machine) {
   if (machine.pcie) return links_of(*machine.pcie);
-  return machine.joins_pairs ? LinkId{machine.devices_per_node} * machine.devices_per_node : 0;
-}
-
-/// Returns the rate of the link of two devices of a node that is joined by pairs.
-BytesPerSecond pair_bandwidth(const Machine& machine) {
-  return machine.port_bandwidth / std::max(1, machine.devices_per_node - 1);
+  const bool pairs = machine.pair_bandwidth > BytesPerSecond();
+  return pairs ? LinkId{machine.devices_per_node} * machine.devices_per_node : 0;
 }
 
 /// Returns the devices of a machine, and of those that join it.
@@ -134,9 +130,9 @@ int switch_of_card(const Place& place) {
 void cross_node(const Cluster& cluster, const Place& from, const Place& to, Route& route) {
   if (from.local == to.local) return;
   const Machine& machine = from.machine;
-  if (machine.joins_pairs) {
+  if (machine.pair_bandwidth > BytesPerSecond()) {
     const LinkId pair = LinkId{from.in_node()} * machine.devices_per_node + to.in_node();
-    cross(route, links_inside_node(cluster, from) + pair, pair_bandwidth(machine));
+    cross(route, links_inside_node(cluster, from) + pair, machine.pair_bandwidth);
     route.latency += machine.port_latency;
     return;
   }
@@ -277,12 +273,12 @@ Link link_inside(const Cluster& cluster, LinkId id) {
   const Begin begin = begin_of(cluster, number);
   const LinkId node = (id - begin.inside) / links_inside(machine);
   const LinkId local = (id - begin.inside) % links_inside(machine);
-  if (machine.joins_pairs) {
+  if (machine.pair_bandwidth > BytesPerSecond()) {
     const int all = machine.devices_per_node;
     const LinkId first = begin.place + node * all;
     return {name_of_place(cluster, first + local / all) + "->" +
                 name_of_place(cluster, first + local % all),
-            pair_bandwidth(machine)};
+            machine.pair_bandwidth};
   }
   Link found = link(*machine.pcie, local);
   found.name = of_node(begin.node + node) + found.name;

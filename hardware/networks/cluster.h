@@ -48,11 +48,11 @@ struct Machine {
   BytesPerSecond port_stated = {};  // by the data sheet
   int cards_per_node = 1;           // 0: none, and one node only; at most devices_per_node
   Seconds card_latency;  // device to device between nodes that share a switch; half at each end
-  BytesPerSecond card_bandwidth;      // one direction, as messages and collectives reach it
-  BytesPerSecond card_stated = {};    // by the data sheet
-  bool joins_pairs = false;           // each pair of a node's devices has a link of its own
-  bool cards_behind_ports = false;    // what goes to another node crosses the device's port, too
-  std::optional<PcieTree> pcie = {};  // none: an ideal switch, or pairs
+  BytesPerSecond card_bandwidth;       // one direction, as messages and collectives reach it
+  BytesPerSecond card_stated = {};     // by the data sheet
+  BytesPerSecond pair_bandwidth = {};  // of each pair's own link, one direction; 0: there is none
+  bool cards_behind_ports = false;     // what goes to another node crosses the device's port, too
+  std::optional<PcieTree> pcie = {};   // none: an ideal switch, or pairs
   LinkSpeed host = {};     // of each device to its host's memory, each direction; 0: unknown
   Bytes host_memory = {};  // of each node's host; 0: unknown
   /// Time that a host takes to issue a kernel, over the time that frameworks state.

@@ -305,7 +305,7 @@ void read_machine(Section& reader, const std::string& name, const OwnParts& part
     read_network(parts.network ? *parts.network : *own, cluster, reader.diagnostics());
   }
   read_port(reader, cluster.network, machine);
-  read_node_links(reader, machine);
+  read_node_links(reader, cluster.network, machine);
   read_host(reader, machine);
   read_running_costs(reader, machine.device.power, machine.power, machine.price);
   read_origin(reader);

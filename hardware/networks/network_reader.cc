@@ -363,14 +363,20 @@ ContractKey node_topology_key() {
           "links between their members of a node."};
 }
 
-void read_node_links(Section& reader, Machine& machine) {
+void read_node_links(Section& reader, const Network& network, Machine& machine) {
   read_pcie(reader, machine);
-  machine.joins_pairs = reader.choice("node_topology") == 1;
-  if (machine.pcie && machine.joins_pairs) {
+  if (reader.choice("node_topology") == 0) return;
+  const auto* torus = std::get_if<Torus>(&network);
+  if (machine.pcie || (torus != nullptr && torus->of_devices)) {
     report(reader.diagnostics(), *reader.get("node_topology"),
-           "devices on a PCIe tree have no links by pairs; expected one of \"pcie\" and "
-           "\"node_topology\"");
+           std::string("devices on a ") + (machine.pcie ? "PCIe tree" : "torus") +
+               " have no links by pairs; expected \"switch\", or neither of the two");
+    return;
   }
+  // Of the boards as they are made: `kinds` may say other numbers of devices.
+  const int stated = reader.count("devices_per_node");
+  const int all = stated > 1 ? stated : machine.devices_per_node;
+  machine.pair_bandwidth = machine.port_bandwidth / std::max(1, all - 1);
 }
 
 }  // namespace interlock

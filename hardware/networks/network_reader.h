@@ -22,6 +22,6 @@ void read_network(const JsonNode& node, Cluster& cluster, Diagnostics& diagnosti
 /// Returns the key that says what joins the devices of a node.
 ContractKey node_topology_key();
 /// Reads the optional "pcie" and "node_topology" of a machine whose devices per node are known.
-void read_node_links(Section& reader, Machine& machine);
+void read_node_links(Section& reader, const Network& network, Machine& machine);
 
 }  // namespace interlock

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <cmath>
-#include <span>
 #include <utility>
 
 #include "models/layers/adapters.h"
@@ -212,59 +211,82 @@ bool drops_inner(const Operator& op, LayerPart part, Recompute recompute) {
          !(fused && recompute == Recompute::Selective);
 }
 
-/// Returns true if `op` makes nothing that a backward reads but its output: a product, a sum.
-bool makes_output_only(const Operator& op, const Framework& framework) {
-  const bool product = op.forward.op_class == OpClass::Gemm && op.outputs.size() == 1 &&
-                       op.forward.variant == OpVariant::Plain;
-  return op.inner_stash == Bytes(0) && (product || stash_of(op, framework) == Bytes(0));
+/// Returns true if `op` makes no more than its output: a product, whose inputs others make.
+bool is_plain_product(const Operator& op) {
+  const bool product = op.forward.op_class == OpClass::Gemm && op.parameters > 0 &&
+                       op.forward.variant == OpVariant::Plain && op.inner_stash == Bytes(0);
+  return product && std::ranges::all_of(op.forward_exchanges, [](const Exchange& one) {
+           return one.kind == CollectiveKind::AllReduce ||
+                  one.kind == CollectiveKind::ReduceScatter;
+         });
 }
 
-/// Returns the operators that may run again: all, or all up to the last that makes something which
-/// the backward reads.
-std::span<const Operator> repeatable(const std::vector<Operator>& ops, const Framework& framework) {
-  if (framework.recomputes_output) return ops;
-  const auto last = std::find_if_not(ops.rbegin(), ops.rend(), [&](const Operator& op) {
-    return makes_output_only(op, framework);
-  });
-  return {ops.begin(), last.base()};
+/// Returns how many of `ops` run again: all, or all up to the last that makes something which the
+/// backward reads. Sums at the end keep nothing, and the product before them leads to these alone.
+std::size_t repeatable(const std::vector<const Operator*>& ops, const Framework& framework) {
+  std::size_t count = ops.size();
+  if (framework.recomputes_output) return count;
+  const auto keeps = [&](const Operator& op) {
+    return op.inner_stash > Bytes(0) || stash_of(op, framework) > Bytes(0);
+  };
+  while (count > 0 && !keeps(*ops[count - 1])) --count;
+  if (count > 0 && is_plain_product(*ops[count - 1])) --count;
+  return count;
+}
+
+std::vector<const Operator*> places_of(const std::vector<Operator>& ops) {
+  std::vector<const Operator*> places;
+  for (const Operator& op : ops) places.push_back(&op);
+  return places;
 }
 
 /// Adds the copies that gathers and scattered sums over tensor devices take in `framework`: what
 /// arrives is read and written once more, as is what leaves.
-void append_copies(std::vector<Work>& works, const std::vector<Exchange>& exchanges,
-                   const Framework& framework, OpRole role, KernelPlace place) {
+void append_copies(std::vector<Work>& works, const Operator& op,
+                   const std::vector<Exchange>& exchanges, const Framework& framework,
+                   OpRole role) {
   if (!framework.copies_gathered) return;
   for (const Exchange& one : exchanges) {
     const bool cut =
         one.kind == CollectiveKind::AllGather || one.kind == CollectiveKind::ReduceScatter;
-    if (!cut || one.axis != MeshAxis::Tensor) continue;
+    const bool among_tensors = one.axis == MeshAxis::Tensor || one.axis == MeshAxis::ExpertTensor;
+    if (!cut || !among_tensors) continue;
     append(works,
            {.op_class = OpClass::Elementwise,
             .bytes = 2 * one.bytes * static_cast<double>(one.count),
-            .launches = one.count},
-           role, place);
+            .launches = one.count,
+            .replayed = op.captured},
+           role, op.place);
   }
 }
 
-/// Runs `op` forward again.
-void run_again(Module& module, const Operator& op, const BuildOptions& options) {
+/// Runs `op` forward again, by `share`.
+void run_again(Module& module, const Operator& op, const BuildOptions& options, double share = 1) {
   if (options.precision == Precision::Fp8) append_casts(module.recompute, op, false);
-  append(module.recompute, forward_work(op, options.framework), OpRole::Forward, op.place);
-  append_copies(module.recompute, op.forward_exchanges, options.framework, OpRole::Forward,
-                op.place);
+  Work again = forward_work(op, options.framework);
+  again.flops *= share;
+  again.bytes *= share;
+  if (again.counted) *again.counted *= share;
+  again.shape.n *= share;
+  append(module.recompute, again, OpRole::Forward, op.place);
+  append_copies(module.recompute, op, op.forward_exchanges, options.framework, OpRole::Forward);
   append_exchanges(module.recompute_exchanges, op.forward_exchanges);
 }
 
-/// Appends the forwards of `part`, if it drops anything.
+/// Appends the forwards of `part`, if it drops anything; all of them where others keep its output.
 void run_again(Module& module, const std::vector<Operator>& ops, LayerPart part,
                const BuildOptions& options) {
-  const bool drops = std::any_of(ops.begin(), ops.end(), [&](const Operator& op) {
-    return drops_inner(op, part, options.recompute) || (op.remade.has(part) && op.stash > Bytes(0));
-  });
-  if (!drops) return;
-  for (const Operator& op : repeatable(ops, options.framework)) {
-    if (op.parts.has(part)) run_again(module, op, options);
+  std::vector<const Operator*> own;
+  bool drops = false, leads = false;
+  for (const Operator& op : ops) {
+    const bool remade = op.remade.has(part) && op.stash > Bytes(0);
+    drops = drops || remade || drops_inner(op, part, options.recompute);
+    leads = leads || (remade && !op.parts.has(part));
+    if (op.parts.has(part)) own.push_back(&op);
   }
+  if (!drops) return;
+  const std::size_t count = leads ? own.size() : repeatable(own, options.framework);
+  for (std::size_t i = 0; i < count; ++i) run_again(module, *own[i], options);
 }
 
 /// Drops what `parts` make again, and has their forwards run again.
@@ -278,14 +300,18 @@ void recompute_parts(Module& module, const ModuleFrame& frame, const std::vector
     }
   }
   for (const Operator& op : ops) {
-    bool input = false, inner = false;
+    bool input = false, inner = false, runs = false;
     for (int i = 0; i < kLayerParts; ++i) {
       const auto part = static_cast<LayerPart>(i);
       if (!parts.has(part)) continue;
       input = input || op.remade.has(part);
       inner = inner || drops_inner(op, part, options.recompute);
+      runs = runs || op.parts.has(part);
     }
     if (input) module.stash -= stash_of(op, options.framework);
+    // An activation that runs again makes what scores multiply, too.
+    const bool scored = options.framework.scores_activations && op.activation;
+    if (runs && !input && scored) module.stash -= op.stash_of_scores;
     if (inner) module.stash -= op.inner_stash;
   }
   if (parts.has(LayerPart::LatentProjections)) {
@@ -322,17 +348,10 @@ void keep_alternate(Module& module, const ModuleFrame& frame, const std::vector<
                     const BuildOptions& options) {
   Bytes kept = frame.input + frame.later;
   int product = 0;
-  for (const Operator& op : ops) {
-    const double share = share_run_again(op, options.sharding, product, kept);
-    if (share == 0) continue;
-    if (options.precision == Precision::Fp8) append_casts(module.recompute, op, false);
-    Work again = forward_work(op, options.framework);
-    again.flops *= share;
-    again.bytes *= share;
-    if (again.counted) *again.counted *= share;
-    again.shape.n *= share;
-    append(module.recompute, again, OpRole::Forward, op.place);
-    append_exchanges(module.recompute_exchanges, op.forward_exchanges);
+  const std::size_t count = repeatable(places_of(ops), options.framework);
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const double share = share_run_again(ops[i], options.sharding, product, kept);
+    if (share > 0 && i < count) run_again(module, ops[i], options, share);
   }
   apply_framework(module.recompute, options.framework);
   module.stash = std::min(module.stash, kept);
@@ -346,7 +365,8 @@ void apply_recompute(Module& module, const ModuleFrame& frame, const std::vector
   }
   const Bytes before = module.stash;
   if (options.recompute == Recompute::Full) {
-    for (const Operator& op : repeatable(ops, options.framework)) run_again(module, op, options);
+    const std::size_t count = repeatable(places_of(ops), options.framework);
+    for (std::size_t i = 0; i < count; ++i) run_again(module, ops[i], options);
     apply_framework(module.recompute, options.framework);
     module.stash = std::min(before, frame.input + frame.later);
   } else if (options.recompute == Recompute::Alternate) {
@@ -389,8 +409,7 @@ Module make_module(const ModuleFrame& frame, const std::vector<Operator>& given,
   for (const Operator& op : operators) {
     if (casts) append_casts(module.forward, op, false);
     append(module.forward, forward_work(op, options.framework), OpRole::Forward, op.place);
-    append_copies(module.forward, op.forward_exchanges, options.framework, OpRole::Forward,
-                  op.place);
+    append_copies(module.forward, op, op.forward_exchanges, options.framework, OpRole::Forward);
     append_exchanges(module.forward_exchanges, op.forward_exchanges);
     append_weights(module, frame, op);
     module.stash += stash_of(op, options.framework) + op.inner_stash;
@@ -400,8 +419,8 @@ Module make_module(const ModuleFrame& frame, const std::vector<Operator>& given,
     if (casts) append_casts(module.backward_input, *op, true);
     append(module.backward_input, input_work(*op, options.framework), OpRole::InputGradient,
            op->place);
-    append_copies(module.backward_input, op->input_exchanges, options.framework,
-                  OpRole::InputGradient, op->place);
+    append_copies(module.backward_input, *op, op->input_exchanges, options.framework,
+                  OpRole::InputGradient);
     append_exchanges(module.backward_input_exchanges, input_exchanges(*op, options.framework));
     if (op->reads_module_input) {
       append(module.first_backward_input, input_work(*op, options.framework), OpRole::InputGradient,

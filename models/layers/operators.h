@@ -35,8 +35,8 @@ struct Operator {
   bool activation = false;                  // of an MLP: its input may be kept in 8 bits
   std::optional<LinearName> linear = {};    // its name, if it may have an adapter
   int fused = 1;                            // products of the same input that it does in one
-  // Further kernels that it takes where the framework routes tokens in small steps; what these keep
-  // beside its stash, and what it keeps where scores multiply what experts' activations make.
+  // Further kernels that it takes where the framework routes tokens in small steps. Bytes beside
+  // its stash: that these kernels keep; that scores of experts' activations need.
   int forward_steps = 0, backward_steps = 0;
   Bytes stash_of_steps, stash_of_scores;
   double softmaxes = 0;  // of a softmax: equal ones, a head of a sample each; 0: it is none

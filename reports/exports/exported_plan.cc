@@ -96,7 +96,7 @@ void ExportedPlan::check_plan() {
   if (graphs != nullptr && graphs->text != "none") {
     leave_out("/training/cuda_graphs", "what runs as graphs is for its own settings to say");
   }
-  if (q.training().framework.blocks) {
+  if (q.training().framework.blocking_launches) {
     leave_out("/training/blocking_launches", "is for CUDA_LAUNCH_BLOCKING=1 to say");
   }
   const JsonValue* model = q.document->find("model");

@@ -297,6 +297,7 @@ void add_graphs(Settings& a, Json& training) {
 void add_recompute(Settings& a, const std::vector<StageContent>& stages, Json& training) {
   if (a.flag("activation-func-fp8-input-store")) training["activation_inputs"] = "fp8";
   add_graphs(a, training);
+  if (a.text("cuda-launch-blocking").value_or("0") == "1") training["blocking_launches"] = true;
   // --checkpoint-activations: as Megatron-LM said it until 2022, and its forks do.
   const std::string kind = a.flag("checkpoint-activations") ? "full"
                            : a.flag("recompute-activations")

@@ -187,8 +187,10 @@ std::string Script::assigned(const std::string& word) {
   array_ = word.compare(equals, 2, "=(") == 0;
   open_.clear();
   std::string value = filled_in(word.substr(equals + (array_ ? 2 : 1)));
-  std::string& variable = variables_[word.substr(0, end)];
+  const std::string name = word.substr(0, end);
+  std::string& variable = variables_[name];
   variable = adds ? variable + value : value;
+  if (name == "CUDA_LAUNCH_BLOCKING") settings_.say("cuda-launch-blocking", value, line_, name);
   return value;
 }
 

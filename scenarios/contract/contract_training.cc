@@ -360,9 +360,9 @@ std::vector<ContractKey> exchange_keys() {
        "Sums of input gradients over tensor devices run beside the weight gradients of their "
        "layer."},
       {"gather_copies", boolean(), "false",
-       "Activations that tensor devices gather along the sequence, and those whose sums they "
-       "scatter, take a further copy each (PyTorch's DTensor, whose sequences are the second "
-       "dimension)."},
+       "Activations that tensor devices gather, and those whose sums they scatter, take a further "
+       "copy each, but for what weight gradients gather again (PyTorch's DTensor, which joins and "
+       "cuts along another dimension than the first)."},
       {"waits_for_sends", boolean(), "false",
        "A device stands still until what it sends to the next or the last stage has left, where "
        "queues have no bound."},
@@ -386,8 +386,8 @@ std::vector<ContractKey> exchange_keys() {
        "small step: 49 more in a layer's forward, 27 more in its backward. Biases of experts, "
        "`clamped_mlp` and `scaled_rotation` take kernels of their own."},
       {"expert_scores", one_of({"outputs", "activations"}), "outputs",
-       "What the scores of experts multiply, and what is kept for their gradients: what experts "
-       "make, or what their activations make, where nothing is kept if these are gated "
+       "What the scores of experts multiply: the `outputs` of experts, which are kept for that, or "
+       "those of their `activations`, which are kept only where the MLP is not gated "
        "(Megatron-Core since 2025)."},
       {"library_memory", either({size(), map(size())}), "0 B",
        "Memory that its libraries keep on each device beside all tensors, e.g. workspaces of "

@@ -52,6 +52,11 @@ void overlaps(const Baseline& baseline, std::vector<Change>& changes) {
   const auto switch_on = [&](const std::string& words, const std::string& path) {
     changes.push_back({ChangeKind::Plan, words, {path + "=true"}});
   };
+  if (scenario.training().framework.blocking_launches) {
+    changes.push_back({ChangeKind::Plan,
+                       "kernels issued before others have ended",
+                       {"training.blocking_launches=false"}});
+  }
   if (policy.outer.any() && policy.outer.overlap < policy.outer.every) {
     changes.push_back({ChangeKind::Plan,
                        "one step more beside the exchange of outer steps",

@@ -305,7 +305,7 @@ TrainingKeys read_training(const JsonNode& node, int data, KnownParts& known,
   if (const auto graphs = section.get("cuda_graphs")) {
     read_graphs(*graphs, training.asked.framework, diagnostics);
   }
-  if (section.boolean("blocking_launches")) training.asked.framework.blocks = true;
+  training.asked.framework.blocking_launches = section.boolean("blocking_launches");
   if (const auto lora = section.get("lora")) read_lora(*lora, training, diagnostics);
   training.asked.frozen_modules = section.count("frozen_modules");
   if (const auto again = section.get("recompute")) read_recompute(*again, training, diagnostics);

@@ -104,7 +104,7 @@ OpCost price(const std::vector<Work>& work, const PriceInputs& inputs,
   cost.waiting = apart + std::max(Seconds(0), beside - cost.time) +
                  waiting_for_tokens(cost, exchanges, inputs);
   const Seconds late =
-      inputs.framework.blocks ? issue : late_kernels({cost.whole(), issue}, awaited);
+      inputs.framework.blocking_launches ? issue : late_kernels({cost.whole(), issue}, awaited);
   if (late > Seconds(0)) {
     if (places) cost.at[static_cast<std::size_t>(KernelPlace::Around)] += late;
     cost += {.time = late};

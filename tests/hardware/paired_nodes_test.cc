@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "hardware/collectives/collective.h"
@@ -24,7 +26,8 @@ Cluster board(int nodes, bool pairs, int devices_per_node = 4) {
                         .cards_per_node = devices_per_node,
                         .card_latency = Seconds(10e-6),
                         .card_bandwidth = BytesPerSecond(kCard),
-                        .joins_pairs = pairs}},
+                        .pair_bandwidth =
+                            BytesPerSecond(pairs ? kPort / std::max(1, devices_per_node - 1) : 0)}},
           .devices = devices_per_node * nodes};
 }
 
@@ -93,6 +96,17 @@ TEST_CASE("what rings carry over pairs is even, in several nodes, too") {
     CHECK(inside.size() == 1);
     CHECK(plan.flows.size() == 2 * 4 * 3 + 8);
     for (const auto& [device, amount] : sent) CHECK(received[device] == doctest::Approx(amount));
+  }
+}
+
+TEST_CASE("trees over whole nodes take as long by pairs as by switches") {
+  const Cluster pairs = board(4, true), ideal = board(4, false);
+  std::vector<int> all(16);
+  std::iota(all.begin(), all.end(), 0);
+  for (const CollectiveKind kind :
+       {CollectiveKind::AllReduce, CollectiveKind::Broadcast, CollectiveKind::Reduce}) {
+    CHECK(seconds_of(pairs, all, kind, 1e9, CollectiveAlgorithm::Tree) ==
+          doctest::Approx(seconds_of(ideal, all, kind, 1e9, CollectiveAlgorithm::Tree)));
   }
 }
 

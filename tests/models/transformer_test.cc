@@ -140,6 +140,17 @@ TEST_CASE("recomputation that ends with what is read last leaves out an MLP's se
   INFO("a norm reads what it normalises");
   const Module normed = made_again(R"(, "norm_position": "branch")");
   CHECK(flops_of(normed.recompute).value() == flops_of(normed.forward).value());
+  INFO("parts of a layer end with what is read of them, whatever stands behind");
+  options.recompute = Recompute::Parts;
+  options.recompute_parts = LayerPart::Mlp;
+  const double first_product = 2 * s * h * f / 2;
+  CHECK(flops_of(made_again(R"(, "dropout": 0.1)").recompute).value() ==
+        doctest::Approx(first_product));
+  options.recompute = Recompute::Alternate;
+  INFO("keys and attention's projection, not the second product, the sixth");
+  CHECK(flops_of(made_again(R"(, "attention": "fused")").recompute).value() ==
+        doctest::Approx(2 * s * h * (h + h) / 2));
+  options.recompute = Recompute::Full;
   options.framework.recomputes_output = true;
   const Module whole = made_again("");
   CHECK(flops_of(whole.recompute).value() == flops_of(whole.forward).value());

@@ -24,6 +24,7 @@ class Extras {
   void add() {
     if (parallel_["data"] > 1 && !parallel_.contains("expert") && chance(0.15)) train_apart();
     if (chance(0.25)) training_["framework"] = framework();
+    if (chance(0.1)) training_["blocking_launches"] = true;
     transformer_ ? add_to_transformer() : add_to_profile();
     if (chance(0.06)) parallel_["placement"] = "v";
     if (training_["strategy"] == "global" && chance(0.06)) {
@@ -39,6 +40,7 @@ class Extras {
   Json framework() {
     Json keys = {{"divides_messages", transformer_},
                  {"gather_copies", chance(0.3)},
+                 {"expert_scores", chance(0.3) ? "activations" : "outputs"},
                  {"waits_for_sends", chance(0.4)},
                  {"recompute_until", chance(0.3) ? "last_read" : "output"},
                  {"overlaps_sums", chance(0.2)}};

@@ -268,6 +268,10 @@ TEST_CASE("scores of experts that multiply activations keep nothing of what expe
   for (const std::string& form : {plain, gated}) {
     CHECK(stash(scored, form, again) == stash("training.framework={}", form, again));
   }
+  INFO("an activation that runs again makes what scores multiply, too");
+  const std::string activation = R"(training.recompute={"modules": ["moe_act"]})";
+  CHECK(stash(scored, plain, activation) ==
+        stash("training.framework={}", plain, activation) - made);
 }
 
 TEST_CASE("tensor devices may hold the whole embedding, and gather all logits") {

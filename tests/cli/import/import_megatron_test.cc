@@ -307,6 +307,18 @@ TEST_CASE("a layout says what each stage holds, and stages may count the embeddi
   CHECK(stages_of(counted) == std::vector<double>{2, 2, 2, 2, 2});
 }
 
+TEST_CASE("a script whose launches block is read so") {
+  const auto blocks = [](const std::string& first) {
+    const JsonValue scenario = imported(kSettings + "vocab-size: 1000\n" + first);
+    const JsonValue* said = scenario.find("training")->find("blocking_launches");
+    return said != nullptr && said->boolean;
+  };
+  CHECK(blocks("export CUDA_LAUNCH_BLOCKING=1\n"));
+  CHECK(blocks("CUDA_LAUNCH_BLOCKING=1 \n"));
+  CHECK(!blocks("export CUDA_LAUNCH_BLOCKING=0\n"));
+  CHECK(!blocks(""));
+}
+
 TEST_CASE("parts of layers that run as CUDA graphs are read") {
   const auto graphs = [](const std::string& settings) {
     const JsonValue scenario = imported(kSettings + "vocab-size: 1000\n" + settings);
