@@ -60,13 +60,14 @@ function csvOf(rows) {
   return rows.map((row) => `${row.map(quoted).join(',')}\n`).join('');
 }
 
-const LATEX = {
+const LATEX = { // the last line: other signs in LaTeX's first encoding
   '\\': '\\textbackslash{}', '~': '\\textasciitilde{}', '^': '\\textasciicircum{}',
-  '×': '$\\times$',
+  '×': '$\\times$', '–': '--',
+  '|': '\\textbar{}', '<': '\\textless{}', '>': '\\textgreater{}',
 };
 
 function latexOf(rows, numbers) {
-  const plain = (text) => text.replace(/[\\~^×&%$#_{}]/g,
+  const plain = (text) => text.replace(/[\\~^×–|<>&%$#_{}]/g,
     (letter) => LATEX[letter] || `\\${letter}`);
   const line = (row) => `${row.map(plain).join(' & ')} \\\\\n`;
   const columns = numbers.map((number) => (number ? 'r' : 'l')).join('');

@@ -91,7 +91,36 @@ tell({
     heads[column].querySelector('button').click();
     expect(ordered(values()), values().join(' '));
   },
-  'the comparison leaves only rows with all words, and is copied as shown': () => {
+  'the comparison is copied as it is shown, as CSV and as LaTeX': async () => {
+    const place = document.querySelector('#comparison');
+    const copied = [];
+    Object.defineProperty(navigator, 'clipboard', { configurable: true,
+      value: { writeText: async (text) => copied.push(text) } });
+    const filter = place.querySelector('input[type=search]');
+    const type = (words) => {
+      filter.value = words;
+      filter.dispatchEvent(new Event('input'));
+    };
+    type('gpipe');
+    for (const words of ['CSV', 'LaTeX']) {
+      [...place.querySelectorAll('button')]
+        .find((button) => button.textContent === `Copy as ${words}`).click();
+    }
+    await until(() => copied.length === 2);
+    const cells = [...place.querySelectorAll('tbody tr')].filter((row) => !row.hidden)
+      .map((row) => [...row.cells].map((cell) => cell.textContent.trim()));
+    type('');
+    const [csv, latex] = copied.map((text) => text.trim().split('\n'));
+    expect(cells.length === 3 && csv.length === 4, csv.join(' / '));
+    cells.forEach((row, i) => expect(csv[i + 1] === row.join(','), csv[i + 1]));
+    const rows = latex.filter((line) => line.startsWith('schedule'));
+    cells.forEach((row, i) => {
+      const name = row[0].replaceAll('_', '\\_').replaceAll('|', '\\textbar{}');
+      const line = `${[name, ...row.slice(1)].join(' & ')} \\\\`.replaceAll('–', '--');
+      expect(rows[i] === line, `${rows[i]} for ${line}`);
+    });
+  },
+  'the comparison leaves only rows with all words': () => {
     const place = document.querySelector('#comparison');
     const filter = place.querySelector('input[type=search]');
     const rows = [...place.querySelectorAll('tbody tr')];
