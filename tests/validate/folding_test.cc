@@ -238,7 +238,7 @@ TEST_CASE("experts fold exactly or not at all, where messages, dispatch and grad
     all.refused += count.refused;
   }
   MESSAGE(all.equal << " foldings equal, " << all.refused << " refused");
-  CHECK(all.equal > 2 * all.refused);
+  if (times_as_many_cases() >= 1) CHECK(all.equal > 2 * all.refused);  // fewer may be any
 }
 
 /// Three replicas of two stages on nodes of two devices with one card: stage 0 of the replicas is
