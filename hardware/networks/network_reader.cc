@@ -373,7 +373,7 @@ void read_node_links(Section& reader, const Network& network, Machine& machine) 
                " have no links by pairs; expected \"switch\", or neither of the two");
     return;
   }
-  // Of the boards as they are made: `kinds` may say other numbers of devices.
+  // The boards are as the file has them; `kinds` may say other numbers of devices.
   const int stated = reader.count("devices_per_node");
   const int all = stated > 1 ? stated : machine.devices_per_node;
   machine.pair_bandwidth = machine.port_bandwidth / std::max(1, all - 1);
