@@ -51,7 +51,7 @@ std::vector<ContractKey> machine_keys(bool in_file) {
                      "calibrate` measured, the path of a file, or its figures."},
                     {"devices_per_node", whole(1, 1024), "1", "Devices of one node."},
                     {"port", object("cluster.link"), "required, but on a torus of devices",
-                     "Port of a device into its node's switch or PCIe tree, up and down."},
+                     "Port of a device into its node's switch, PCIe tree or pairs, up and down."},
                     node_topology_key(),
                     {"pcie", object("cluster.pcie"), "as `node_topology` says",
                      "The PCIe tree that joins the devices of a node."},

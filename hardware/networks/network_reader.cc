@@ -370,7 +370,7 @@ void read_node_links(Section& reader, const Network& network, Machine& machine) 
   if (machine.pcie || (torus != nullptr && torus->of_devices)) {
     report(reader.diagnostics(), *reader.get("node_topology"),
            std::string("devices on a ") + (machine.pcie ? "PCIe tree" : "torus") +
-               " have no links by pairs; expected \"switch\", or neither of the two");
+               " have no links by pairs; expected \"switch\"");
     return;
   }
   // The boards are as the file has them; `kinds` may say other numbers of devices.

@@ -150,7 +150,7 @@ TEST_CASE("devices of a node are joined by a switch, by pairs or by a PCIe tree"
   CHECK_EQ(rate(R"("pairs")"), rate(R"("switch")") / 3.0);
   CHECK_EQ(mistakes(with(R"("node_topology": "pairs", "pcie": {})")),
            "s.json:2: /cluster/node_topology: devices on a PCIe tree have no links by pairs; "
-           "expected \"switch\", or neither of the two");
+           "expected \"switch\"");
 }
 
 TEST_CASE("nodes that do not fill leaves, pods, groups or grids are told with the numbers") {
