@@ -17,6 +17,7 @@
 #include "sim/engines/unavailable.h"
 #include "tests/sim/support/realised.h"
 #include "tests/sim/support/test_chain.h"
+#include "tests/support/sanitized.h"
 
 namespace interlock::failures_test {
 namespace {
@@ -53,14 +54,6 @@ std::vector<std::function<Realised(const Program&)>> all_engines() {
           [](const Program& p) { return realise(p, run_event_loop); },
           [](const Program& p) { return realise_simgrid(p); }};
 }
-
-#if defined(__SANITIZE_ADDRESS__)  // GCC
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)  // Clang
-constexpr bool kSanitized = __has_feature(address_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
 
 bool says(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 
+#include "tests/support/sanitized.h"
 #include "tests/support/skipped.h"
 
 namespace {
@@ -22,14 +23,6 @@ namespace {
   }
 }
 
-#if defined(__SANITIZE_ADDRESS__)  // GCC
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)  // Clang
-constexpr bool kSanitized = __has_feature(address_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -38,6 +31,6 @@ int main(int argc, char** argv) {
   leave_out(context, "needs_simgrid.txt");
   interlock::tell_skipped("tests of what shares links", "libsimgrid-dev");
 #endif
-  if (kSanitized) leave_out(context, "slow_with_sanitizers.txt");
+  if (interlock::kSanitized) leave_out(context, "slow_with_sanitizers.txt");
   return context.run();
 }

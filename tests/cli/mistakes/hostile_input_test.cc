@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/json/json.h"
 #include "tests/cli/child_program.h"
+#include "tests/support/sanitized.h"
 
 namespace interlock::hostile_input_test {
 namespace {
@@ -21,14 +22,7 @@ std::string example(const std::string& name) {
 std::string quoted(const std::string& name) { return "'" + example(name) + "'"; }
 
 // The sanitizer takes addresses as it likes.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kLimits = false;
-#elif defined(__has_feature)
-constexpr bool kLimits = !__has_feature(address_sanitizer);
-#else
-constexpr bool kLimits = true;
-#endif
-const std::string kLittleMemory = kLimits ? "ulimit -v 200000; " : "";
+const std::string kLittleMemory = kSanitized ? "" : "ulimit -v 200000; ";
 
 bool holds(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -251,14 +245,14 @@ Outcome in_little_memory(const std::string& command, const std::string& more) {
 }
 
 TEST_CASE("too little memory is a sentence about the scenario") {
-  if (!kLimits) return;
+  if (kSanitized) return;
   const Outcome run = in_little_memory(" simulate ", "");
   CHECK(run.exit_code == 2);
   CHECK(holds(run.err, "there is not enough memory for this; expected a smaller scenario"));
 }
 
 TEST_CASE("too little memory for a row of a sweep is no bug") {
-  if (!kLimits) return;
+  if (kSanitized) return;
   const Outcome run = in_little_memory(" sweep ", ",2 --db s.db");
   CAPTURE(run.out);
   CHECK(run.exit_code == 0);
@@ -267,7 +261,7 @@ TEST_CASE("too little memory for a row of a sweep is no bug") {
 }
 
 TEST_CASE("what is chosen among many is the same in little memory, or not told") {
-  if (!kLimits) return;
+  if (kSanitized) return;
   const Folder folder;
   for (const std::string& command :
        {std::string(" init --model gpt3-175b --machine dgx-a100-80g --devices 64"),
@@ -337,7 +331,7 @@ TEST_CASE("names that are too long, and links in a circle, are refused") {
 }
 
 TEST_CASE("too little memory for the threads of a training is a sentence") {
-  if (!kLimits) return;
+  if (kSanitized) return;
   const Folder folder;
   folder.file("text.txt", std::string(20'000, 'a') + "bcd");
   for (const char* limit : {"60000", "90000", "120000", "150000"}) {
@@ -354,7 +348,7 @@ TEST_CASE("too little memory for the threads of a training is a sentence") {
 }
 
 TEST_CASE("training runs under a limit of address space, or of data") {
-  if (!kLimits) return;
+  if (kSanitized) return;
   const Folder folder;
   folder.file("text.txt", std::string(20'000, 'a') + "bcd");
   for (const std::string limit : {"ulimit -v 4000000; ", "ulimit -d 1000000; "}) {
