@@ -1,4 +1,4 @@
-// Reads what joins nodes ("network") and what joins the devices of a node ("node_topology", "pcie").
+// Reads what joins nodes ("network") and the devices of a node ("node_topology", "pcie").
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -1,4 +1,4 @@
-// Whether a test program was compiled with the address sanitizer.
+// Tells whether a test program was compiled with the address sanitizer.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
