@@ -55,6 +55,11 @@ struct Framework {
   /// Memory that libraries keep on each device beside all tensors, e.g. workspaces of matrix
   /// products: by architecture of the device ("NVIDIA Hopper"); "other": of every other one.
   std::map<std::string, Bytes> library_memory = {};
+  /// Likewise, beside it, where a device holds experts: their products run in streams of their own.
+  std::map<std::string, Bytes> expert_library_memory = {};
+  /// Stored scores of attention are made in a buffer of the framework, as large as the most that a
+  /// layer of the device makes, which nothing gives back.
+  bool keeps_scores_buffer = false;
   /// Memory of a process's context on a device, which no peak has; none: that of kernels which are
   /// loaded as they are used.
   std::optional<Bytes> context_memory = {};
@@ -76,6 +81,8 @@ struct Framework {
   bool fp32_gradients = false;  // weight gradients are kept and exchanged in fp32
   /// Beside them stay those of the training's precision that each backward makes.
   bool keeps_made_gradients = false;
+  /// Each update makes copies of gradients in fp32, which stay until the next step begins.
+  bool copies_gradients = false;
   /// ZeRO 2 and 3: when gradients are reduced, where the scenario does not say.
   GradientReduction gradient_reduction = GradientReduction::Step;
   /// Passes over the weights' gradients that adding a micro-batch's to those before it takes.

@@ -82,6 +82,7 @@ struct Footprint {
   Bytes optimizer;       // masters and moments
   Bytes made_gradients;  // gradients of a backward, where they stay beside those that add them up
   Bytes update_buffers;  // of updates, where the allocator keeps them
+  Bytes update_copies;   // made by an update, let go when the next step begins: in no total
   Bytes total() const { return weights + gradients + optimizer + made_gradients + update_buffers; }
 };
 /// Returns the bytes of weights, gradients and states. `fp32_gradients`: gradients are kept in fp32

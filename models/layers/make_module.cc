@@ -414,6 +414,7 @@ Module make_module(const ModuleFrame& frame, const std::vector<Operator>& given,
     append_weights(module, frame, op);
     module.stash += stash_of(op, options.framework) + op.inner_stash;
     module.workspace = std::max(module.workspace, gradients_of(op, options) + op.waiting);
+    if (op.softmaxes > 0) module.scores = std::max(module.scores, op.inner_stash);
   }
   for (auto op = operators.rbegin(); op != operators.rend(); ++op) {
     if (casts) append_casts(module.backward_input, *op, true);

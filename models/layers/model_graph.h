@@ -72,6 +72,7 @@ struct Module {
   Bytes carried;     // kept too, once by all modules of a stage: a tensor that each of them reads
   Bytes workspace;   // live only while one of its operators runs
   Bytes remade;      // of the workspace: what `recompute` brings back
+  Bytes scores;      // that its attention stores, of all heads at once
   LayerParts parts;  // that its backward could compute again by themselves
   Head head;
 };

@@ -330,10 +330,11 @@ std::vector<ContractKey> kernel_keys() {
 /// Lists the ways of a framework to keep, sum and send.
 std::vector<ContractKey> exchange_keys() {
   return {
-      {"gradients", one_of({"training", "fp32", "both"}), "training",
+      {"gradients", one_of({"training", "fp32", "both", "fp32_for_updates"}), "training",
        "Format in which weight gradients are kept, added up and exchanged: the training "
        "precision's, or `fp32`. `both`: in `fp32`, while those of the training's precision, which "
-       "each backward makes, keep memory of their own."},
+       "each backward makes, keep memory of their own. `fp32_for_updates`: the training precision's, "
+       "of which each update makes copies in `fp32` that stay until the next step begins."},
       {"gradient_reduction", one_of({"step", "micro_batch"}), "step",
        "ZeRO 2 and 3: `gradient_reduction` of `parallel`, where that is not written."},
       {"gradient_passes", number(0, 100), "0",
@@ -393,6 +394,12 @@ std::vector<ContractKey> exchange_keys() {
        "Memory that its libraries keep on each device beside all tensors, e.g. workspaces of "
        "matrix "
        "products; or one size for each architecture of devices, `other` for those not named."},
+      {"expert_library_memory", either({size(), map(size())}), "0 B",
+       "Likewise, beside it, on devices that hold experts, whose products run in streams of their "
+       "own."},
+      {"scores_buffer", boolean(), "false",
+       "Scores of `materialised` attention are made in a buffer, as large as the most that a layer "
+       "of the device makes, which is never given back."},
       {"context_memory", size(), "0.4 GB",
        "Memory of a process's context on a GPU, kernels included. `used_memory_bytes` has it, "
        "peaks "

@@ -52,6 +52,10 @@ Framework read_framework(const JsonNode& node, Diagnostics& diagnostics) {
   if (const auto memory = section.get("library_memory")) {
     framework.library_memory = read_library_memory(*memory, diagnostics);
   }
+  if (const auto memory = section.get("expert_library_memory")) {
+    framework.expert_library_memory = read_library_memory(*memory, diagnostics);
+  }
+  framework.keeps_scores_buffer = section.boolean("scores_buffer");
   if (const auto context = section.get("context_memory")) {
     framework.context_memory = read_bytes(*context, diagnostics);
   }
@@ -66,8 +70,10 @@ Framework read_framework(const JsonNode& node, Diagnostics& diagnostics) {
     framework.message_copies = bandwidth_at(*rate, diagnostics);
   }
   framework.collective_sms = section.number("collective_sms");
-  framework.fp32_gradients = section.choice("gradients") >= 1;
-  framework.keeps_made_gradients = section.choice("gradients") == 2;
+  const int gradients = section.choice("gradients");
+  framework.fp32_gradients = gradients == 1 || gradients == 2;
+  framework.keeps_made_gradients = gradients == 2;
+  framework.copies_gradients = gradients == 3;
   framework.gradient_reduction =
       static_cast<GradientReduction>(section.choice("gradient_reduction"));
   framework.overlaps_sums = section.boolean("overlaps_sums");

@@ -315,11 +315,53 @@ void append_stages(const Plan& plan, const Coordinates& at, LowerInputs& inputs)
   for (const TokenSlice& slice : plan.slices) append(graph.slice(slice));
 }
 
-Bytes memory_of_libraries(const Framework& framework, const Device& device) {
-  const auto own = framework.library_memory.find(device.architecture);
-  const auto other = framework.library_memory.find("other");
-  if (own != framework.library_memory.end()) return own->second;
-  return other == framework.library_memory.end() ? Bytes(0) : other->second;
+Bytes of_architecture(const std::map<std::string, Bytes>& memory, const Device& device) {
+  const auto own = memory.find(device.architecture), other = memory.find("other");
+  if (own != memory.end()) return own->second;
+  return other == memory.end() ? Bytes(0) : other->second;
+}
+
+/// What libraries and buffers of a framework depend on, of the modules that a rank holds.
+struct RankModules {
+  bool experts = false;
+  Bytes scores;  // the most that one stores
+};
+
+std::vector<RankModules> modules_of_ranks(const Plan& plan) {
+  const Layout& layout = plan.question.layout;
+  std::vector<RankModules> of_rank(static_cast<std::size_t>(layout.ranks()));
+  for (std::size_t stage = 0; stage < plan.rank_of_stage.size(); ++stage) {
+    const int rank = plan.rank_of_stage[stage];
+    const ModelGraph& graph = layout.rank_layouts.empty() ? plan.question.training().graph
+                                                          : *layout.rank_layouts[rank].graph;
+    // The last part of overlapping blocks belongs to the last stage.
+    const int part = static_cast<int>(stage) % layout.stages;
+    const int end = part + 1 == layout.stages ? plan.partition.stages() : part + 1;
+    for (int m = plan.partition.boundaries[part]; m < plan.partition.boundaries[end]; ++m) {
+      const Module& module = graph.modules[m];
+      of_rank[rank].experts |= module.expert_parameters > 0;
+      of_rank[rank].scores = std::max(of_rank[rank].scores, module.scores);
+    }
+  }
+  return of_rank;
+}
+
+/// Returns the memory beside all tensors of the model, by simulated rank.
+std::vector<Bytes> memory_of_libraries(const Plan& plan) {
+  const Question& question = plan.question;
+  const Framework& framework = question.training().framework;
+  const std::vector<RankModules> modules = modules_of_ranks(plan);
+  std::vector<Bytes> memory;
+  for (const Coordinates& at : simulated_ranks(question.layout.mesh, plan.unfolded)) {
+    const RankModules& held = modules[at[static_cast<int>(Dimension::Pipeline)]];
+    const Device& kind =
+        machine_of(question.cluster, device_of(question.layout.mesh, at)).device;
+    Bytes bytes = of_architecture(framework.library_memory, kind);
+    if (held.experts) bytes += of_architecture(framework.expert_library_memory, kind);
+    if (framework.keeps_scores_buffer) bytes += held.scores;
+    memory.push_back(bytes);
+  }
+  return memory;
 }
 
 }  // namespace
@@ -344,10 +386,7 @@ LowerInputs lower_inputs(const Plan& plan) {
       .memory_held = training.framework.held()};
   if (question.variation) inputs.slow = question.variation->always_slow();
   if (question.known_prices) inputs.known_flows = question.known_prices->flows;
-  for (const int device : device_numbers(plan)) {
-    const Device& kind = machine_of(question.cluster, device).device;
-    inputs.libraries.push_back(memory_of_libraries(training.framework, kind));
-  }
+  inputs.libraries = memory_of_libraries(plan);
   if (!layout.rank_layouts.empty()) {
     lay_stages_out(plan, inputs);
     repeat_for_machines(question.cluster, inputs.stages);

@@ -222,6 +222,9 @@ Program lower_all(const LowerInputs& inputs, const Brevity& brevity) {
     rank.resident = resident_bytes(inputs, rank.stages);
     if (!inputs.libraries.empty()) rank.libraries = inputs.libraries.at(r);
     for (const int stage : rank.stages) {
+      rank.update_copies += inputs.stages[stage].state.update_copies;
+    }
+    for (const int stage : rank.stages) {
       rank.host.optimizer += inputs.stages[stage].host_optimizer;
       rank.host.gradients += inputs.stages[stage].host_gradients;
     }

@@ -440,6 +440,7 @@ void OpLowering::begin_update(const Op& op) {
   if (!sends_early(op.stage)) exchanges_.begin(op, gradients, update_every());
   exchanges_.end(op, gradients, update_every(), op.micro_batch);
   begin_copies(op);
+  writer_.allocate(op, MemoryClass::Workspace, costs_.of_stage(op).state.update_copies);
 }
 
 /// Copies of a stage add up their gradients: each sends its own to every other.
@@ -457,6 +458,7 @@ void OpLowering::add_up_copies(const Op& op) {
 
 void OpLowering::end_update(const Op& op) {
   const DataParallel& policy = inputs_.data_parallel;
+  writer_.free(op, MemoryClass::Workspace, costs_.of_stage(op).state.update_copies);
   finish_copies(op);
   if (policy.zero_stage == 1 || policy.zero_stage == 2) {
     const auto weights = weight_exchanges(policy, mesh_of(op), costs_.of_stage(op));

@@ -40,6 +40,7 @@ void divide_states(const DataParallel& policy, const Mesh& mesh, int backwards, 
   Footprint& state = stage.state;
   state.optimizer = own_part(mesh, state.optimizer, experts.optimizer);
   state.update_buffers = own_part(mesh, state.update_buffers, experts.update_buffers);
+  state.update_copies = own_part(mesh, state.update_copies, experts.update_copies);
   stage.adds_up_whole_gradients = policy.zero_stage < 2 || (once && backwards > 1);
   if (!stage.adds_up_whole_gradients) {
     state.gradients = own_part(mesh, state.gradients, experts.gradients);

@@ -21,6 +21,7 @@ void apply_offload(const Offload& offload, const DataParallel& policy, const Mes
   const double here = 1 - offload.optimizer;
   stage.state.optimizer = stage.state.optimizer * here;
   stage.state.update_buffers = stage.state.update_buffers * here;
+  stage.state.update_copies = stage.state.update_copies * here;
   stage.update.time = stage.update.time * here;
   stage.head_update.time = stage.head_update.time * here;
 }

@@ -118,6 +118,7 @@ Footprint& operator+=(Footprint& a, const Footprint& b) {
   a.optimizer += b.optimizer;
   a.made_gradients += b.made_gradients;
   a.update_buffers += b.update_buffers;
+  a.update_copies += b.update_copies;
   return a;
 }
 
@@ -128,6 +129,7 @@ Footprint footprint_of(const WeightCount& weights, const PriceInputs& inputs) {
   held.update_buffers = Bytes(count * framework.update_buffers);
   const double element = element_bytes(inputs.precision);
   if (framework.keeps_made_gradients && element < 4) held.made_gradients = Bytes(count * element);
+  if (framework.copies_gradients && element < 4) held.update_copies = Bytes(count * 4);
   return held;
 }
 

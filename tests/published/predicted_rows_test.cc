@@ -96,6 +96,27 @@ TEST_CASE("between steps the last rank holds what its libraries and its allocato
   CHECK(std::abs(accuracy.values[0].error()) < 1e-9);
 }
 
+TEST_CASE("between steps each stage of the last rank has its last input, and the gradient of it") {
+  // Stages 1 and 3 of four lie on the last rank: each has 5 MB of the stage before, twice.
+  const std::string text =
+      R"({"kind": "measurements", "source": {"paper": "a closed form"}, "tables": [
+         {"name": "held", "columns": ["id", "measured.last_held_bytes"],
+          "scenario": {"model": {"kind": "profile", "modules": [
+              {"repeat": 4, "forward": "1 ms", "backward_input": "2 ms",
+               "backward_weight": "3 ms", "output": "5 MB"}]},
+            "cluster": {"kind": "uniform", "devices": 2, "memory": "80 GiB",
+                        "link": {"bandwidth": "100 GB/s"}},
+            "parallel": {"pipeline": 2, "stages": 4},
+            "training": {"strategy": "global", "micro_batches": 4,
+              "schedule": {"kind": "interleaved", "chunks": 2}}},
+          "rows": [["two stages", 20e6]]}]})";
+  const Accuracy accuracy =
+      judge({read_measurements(parse_json(text, "held.json"), "held")}, RowJobs{1});
+  REQUIRE(accuracy.values.size() == 1);
+  CAPTURE(accuracy.values[0].problem);
+  CHECK(std::abs(accuracy.values[0].error()) < 1e-9);
+}
+
 TEST_CASE("a row that is refused says why, and others are predicted all the same") {
   MeasurementFile file = pipelines();
   JsonValue ranks{.kind = JsonValue::Kind::Number, .number = 9};

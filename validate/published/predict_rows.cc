@@ -82,11 +82,26 @@ Bytes state_memory(const DeviceMetrics& device) {
   return sum;
 }
 
+/// Returns what the stages of the last rank still hold of the last micro-batch between two steps:
+/// the input that the stage before sent, and its gradient. Source: Megatron-Core keeps the input in
+/// the model (set_input_tensor of megatron/core/models/gpt/gpt_model.py), and the gradient in that
+/// (retain_grad of megatron/core/pipeline_parallel/schedules.py).
+Bytes kept_inputs(const Program& program) {
+  const int last = static_cast<int>(program.ranks.size()) - 1;
+  Bytes kept;
+  for (const Channel& channel : program.channels) {
+    const bool reaches = channel.to_rank == last && channel.cargo == Cargo::Activation;
+    if (reaches && channel.wire >= 0) kept += 2 * held_by_receiver(channel);
+  }
+  return kept;
+}
+
 /// Returns the memory of the last rank between two steps.
 Bytes last_held(const Measurement& measured) {
   const Program& program = measured.program;
+  const Rank& rank = program.ranks.back();
   return state_memory(measured.metrics.devices.back()) +
-         program.memory_held * program.ranks.back().libraries;
+         program.memory_held * (rank.libraries + rank.update_copies + kept_inputs(program));
 }
 
 /// Returns how long a pass of the stage in the middle takes; 0: there is none of that kind.

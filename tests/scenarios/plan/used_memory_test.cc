@@ -85,5 +85,61 @@ TEST_CASE("gradients of both formats take six bytes a parameter, and travel in f
   CHECK(step_of(both) == step_of(wide));
 }
 
+TEST_CASE("gradients that updates copy to fp32 keep 16 bits, and leave room before the next step") {
+  const auto with = [](const std::string& gradients, const Overrides& layout) {
+    Overrides all = layout;
+    all.push_back(framework(R"("gradients": ")" + gradients + "\""));
+    return run(small_run(all));
+  };
+  const auto copies = [](const ScenarioResult& result) {
+    return result.measurement.program.ranks.front().update_copies.value() / parameters_of(result);
+  };
+  const ScenarioResult plain = run(small_run({})), copied = with("fp32_for_updates", {});
+  CHECK(copies(plain) == 0);
+  CHECK(copies(copied) == doctest::Approx(4));
+  CHECK(held(copied, MemoryClass::Gradients) == held(plain, MemoryClass::Gradients));
+  INFO("where activations are few, a device holds most during its update");
+  const Overrides bare = {"model.sequence_length=16", "training.recompute=full"};
+  const ScenarioResult small = with("fp32_for_updates", bare);
+  const double states = held(small, MemoryClass::Weights) + held(small, MemoryClass::Gradients) +
+                        held(small, MemoryClass::Optimizer);
+  CHECK(peak(small) == doctest::Approx(states + 4 * parameters_of(small)));
+  INFO("each device of ZeRO copies what it updates");
+  CHECK(copies(with("fp32_for_updates",
+                    {"parallel.data=8", "parallel.zero_stage=1", kBatch})) ==
+        doctest::Approx(4.0 / 8));
+}
+
+TEST_CASE("libraries take more where a device holds experts") {
+  const std::string sizes =
+      R"("library_memory": "1 MiB", "expert_library_memory": {"NVIDIA Ampere": "16 MiB"})";
+  const auto libraries = [&](const Overrides& model) {
+    Overrides all = model;
+    all.push_back(framework(sizes));
+    std::vector<double> of_rank;
+    for (const Rank& rank : run(small_run(all)).measurement.program.ranks) {
+      of_rank.push_back(rank.libraries.value() / kMebibyte);
+    }
+    return of_rank;
+  };
+  CHECK(libraries({}) == std::vector<double>{1});
+  CHECK(libraries({"model.experts=4"}) == std::vector<double>{17});
+  INFO("the first of two stages has dense layers alone");
+  CHECK(libraries({"model.experts=4", "model.dense_layers=1", "model.layers=2",
+                   "parallel.pipeline=2", "partition=[2,2]"}) == std::vector<double>{1, 17});
+}
+
+TEST_CASE("a buffer of scores is as large as those of a layer, and none where none are stored") {
+  const auto buffer = [](const std::string& attention) {
+    const std::string mixer = "model.attention=" + attention;
+    const ScenarioResult result =
+        run(small_run({mixer, framework(R"("scores_buffer": true)")}));
+    return result.measurement.program.ranks.front().libraries.value();
+  };
+  const double samples = 2, heads = 4, tokens = 128;
+  CHECK(buffer("materialised") == samples * heads * tokens * tokens * 2);
+  CHECK(buffer("fused") == 0);
+}
+
 }  // namespace
 }  // namespace interlock::used_memory_test
