@@ -55,7 +55,8 @@ struct Framework {
   /// Memory that libraries keep on each device beside all tensors, e.g. workspaces of matrix
   /// products: by architecture of the device ("NVIDIA Hopper"); "other": of every other one.
   std::map<std::string, Bytes> library_memory = {};
-  /// Likewise, beside it, where a device holds experts: their products run in streams of their own.
+  /// Memory that they keep beside it where a device holds experts, whose products run in streams of
+  /// their own.
   std::map<std::string, Bytes> expert_library_memory = {};
   /// Stored scores of attention are made in a buffer of the framework, as large as the most that a
   /// layer of the device makes, which nothing gives back.

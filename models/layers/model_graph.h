@@ -59,8 +59,7 @@ struct Module {
   std::int64_t parameters = 0;
   std::int64_t expert_parameters = 0;  // of these, what is divided by experts
   // Weights of module `tied_to` that this one uses too (tied embeddings). A stage that holds this
-  // module and not that one keeps its own copy, with gradients and optimiser state. Of several that
-  // use the same weights, each is tied to the next one before it.
+  // one alone keeps its own copy, with gradients and states. Each is tied to the last one before.
   std::int64_t tied_parameters = 0;
   int tied_to = 0;  // number of a module before this one
   // The trained ones of `parameters` and `tied_parameters`.

@@ -333,7 +333,8 @@ std::vector<ContractKey> exchange_keys() {
       {"gradients", one_of({"training", "fp32", "both", "fp32_for_updates"}), "training",
        "Format in which weight gradients are kept, added up and exchanged: the training "
        "precision's, or `fp32`. `both`: in `fp32`, while those of the training's precision, which "
-       "each backward makes, keep memory of their own. `fp32_for_updates`: the training precision's, "
+       "each backward makes, keep memory of their own. `fp32_for_updates`: the training "
+       "precision's, "
        "of which each update makes copies in `fp32` that stay until the next step begins."},
       {"gradient_reduction", one_of({"step", "micro_batch"}), "step",
        "ZeRO 2 and 3: `gradient_reduction` of `parallel`, where that is not written."},

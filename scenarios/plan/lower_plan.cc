@@ -321,7 +321,7 @@ Bytes of_architecture(const std::map<std::string, Bytes>& memory, const Device& 
   return other == memory.end() ? Bytes(0) : other->second;
 }
 
-/// What libraries and buffers of a framework depend on, of the modules that a rank holds.
+/// Tells what memory of libraries and of buffers depends on, of the modules of a rank.
 struct RankModules {
   bool experts = false;
   Bytes scores;  // the most that one stores
@@ -354,8 +354,7 @@ std::vector<Bytes> memory_of_libraries(const Plan& plan) {
   std::vector<Bytes> memory;
   for (const Coordinates& at : simulated_ranks(question.layout.mesh, plan.unfolded)) {
     const RankModules& held = modules[at[static_cast<int>(Dimension::Pipeline)]];
-    const Device& kind =
-        machine_of(question.cluster, device_of(question.layout.mesh, at)).device;
+    const Device& kind = machine_of(question.cluster, device_of(question.layout.mesh, at)).device;
     Bytes bytes = of_architecture(framework.library_memory, kind);
     if (held.experts) bytes += of_architecture(framework.expert_library_memory, kind);
     if (framework.keeps_scores_buffer) bytes += held.scores;

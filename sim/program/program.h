@@ -126,8 +126,7 @@ struct Program {
 /// Returns what a rank holds from start to end, with its libraries' memory as workspace.
 std::array<Bytes, kMemoryClasses> always_held(const Rank& rank);
 
-/// A micro-batch of the program in the user's terms: a micro-batch, counted through the run, and a
-/// slice of it.
+/// A micro-batch of the program in the user's terms: counted through the run, and a slice of it.
 struct SliceNumber {
   int micro_batch = 0, slice = 0;
 };

@@ -105,8 +105,7 @@ TEST_CASE("gradients that updates copy to fp32 keep 16 bits, and leave room befo
                         held(small, MemoryClass::Optimizer);
   CHECK(peak(small) == doctest::Approx(states + 4 * parameters_of(small)));
   INFO("each device of ZeRO copies what it updates");
-  CHECK(copies(with("fp32_for_updates",
-                    {"parallel.data=8", "parallel.zero_stage=1", kBatch})) ==
+  CHECK(copies(with("fp32_for_updates", {"parallel.data=8", "parallel.zero_stage=1", kBatch})) ==
         doctest::Approx(4.0 / 8));
 }
 
@@ -132,8 +131,7 @@ TEST_CASE("libraries take more where a device holds experts") {
 TEST_CASE("a buffer of scores is as large as those of a layer, and none where none are stored") {
   const auto buffer = [](const std::string& attention) {
     const std::string mixer = "model.attention=" + attention;
-    const ScenarioResult result =
-        run(small_run({mixer, framework(R"("scores_buffer": true)")}));
+    const ScenarioResult result = run(small_run({mixer, framework(R"("scores_buffer": true)")}));
     return result.measurement.program.ranks.front().libraries.value();
   };
   const double samples = 2, heads = 4, tokens = 128;
