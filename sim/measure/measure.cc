@@ -69,6 +69,16 @@ StepWindow last_steps(const LoggedRun& run, int wanted) {
   return {.first_step = usable - steps, .steps = steps, .steady = false};
 }
 
+/// Returns how many steps to run beyond those wanted before a repeat is given up. Ranks that never
+/// meet have no common rhythm, and each its own from its second step on.
+std::int64_t patience_for(const Program& program) {
+  const auto crosses = [](const Channel& channel) { return channel.from_rank != channel.to_rank; };
+  const auto joins = [](const Communicator& group) { return group.ranks.size() > 1; };
+  const bool meet = std::any_of(program.channels.begin(), program.channels.end(), crosses) ||
+                    std::any_of(program.communicators.begin(), program.communicators.end(), joins);
+  return meet ? 64 + std::int64_t{8} * (program.stages + program.pattern) : 32;
+}
+
 /// Returns a run that holds a window of steady state as closely as can be, and the window.
 std::pair<RunPointer, StepWindow> find_steady_run(const ProgramOfSteps& lower,
                                                   const MeasureInputs& inputs, bool keep_log) {
@@ -86,9 +96,7 @@ std::pair<RunPointer, StepWindow> find_steady_run(const ProgramOfSteps& lower,
       return {std::move(run), *window};
     }
     const std::int64_t next = run->summary.tasks * 4;
-    const std::int64_t patience =
-        64 + std::int64_t{8} * (run->program.stages + run->program.pattern);
-    if (extra > patience || next > kMostTasksSearched) {
+    if (extra > patience_for(run->program) || next > kMostTasksSearched) {
       const StepWindow unsteady = last_steps(*run, wanted);
       return {std::move(run), unsteady};
     }
