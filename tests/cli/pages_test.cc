@@ -101,8 +101,8 @@ TEST_CASE("the page docs/figures.md is what its commands write") {
   check_page("docs/figures.md", true);
 }
 
-TEST_CASE("the pages of explain, plan, ranges and sweeps are what their commands write") {
-  for (const char* page : {"explain", "plan", "ranges", "sweeps"}) {
+TEST_CASE("the pages of explain, plan, ranges, search and sweeps are what their commands write") {
+  for (const char* page : {"explain", "plan", "ranges", "search", "sweeps"}) {
     CAPTURE(page);
     check_page("docs/" + std::string(page) + ".md", true);
   }

@@ -201,16 +201,17 @@ stage_A() {
   [[ $dry == yes ]] || validate four-1024-again 60 gpu-4-partitions 4 "$(sizes 1024)" "$steps"
 }
 stage_B() {
-  [[ $dry == no ]] || strategies='["global", "pairwise"]'
+  local two=2
+  [[ $dry == no ]] || strategies='["global", "pairwise"]' two=4
   calibrate 4-beside-products cuda:0/4 120 gpu-4-partitions "$(sizes 1024)" --beside products
   validate four-1024-beside 60 gpu-4-partitions 4-beside-products "$(sizes 1024)" "$steps"
   validate four-1024-paced 60 gpu-4-partitions 4 "$(sizes 1024)" "$steps" --set 'cluster.executor.links=paced'
   [[ $dry == yes ]] || calibrate 8 cuda:0/8 100 gpu-8-partitions "$(sizes 1024)"
   [[ $dry == yes ]] || validate eight-1024 60 gpu-8-partitions 8 "$(sizes 1024)" "$steps"
-  calibrate 2 cuda:0/2 100 gpu-2-partitions "$(sizes 1024)"
-  validate two-1024 60 gpu-2-partitions 2 "$(sizes 1024)" "$steps"
+  [[ $dry == yes ]] || calibrate 2 cuda:0/2 100 gpu-2-partitions "$(sizes 1024)"
+  validate two-1024 60 gpu-2-partitions "$two" "$(sizes 1024)" "$steps"
   # Threads of a processor run no graphs. A graph has every kernel of the run, so it is a short one.
-  [[ $dry == yes && $emulated == no ]] || validate two-1024-graph 80 gpu-2-partitions 2 "$(sizes 1024)" "$graph_steps" --graph
+  [[ $dry == yes && $emulated == no ]] || validate two-1024-graph 80 gpu-2-partitions "$two" "$(sizes 1024)" "$graph_steps" --graph
   [[ $dry == yes ]] || calibrate 4-2048 cuda:0/4 100 gpu-4-partitions "$(sizes 2048)"
   [[ $dry == yes ]] || validate four-2048 140 gpu-4-partitions 4-2048 "$(sizes 2048)" "$steps"
 }
