@@ -79,6 +79,9 @@ struct Framework {
   /// Recomputation makes the outputs of modules again, too, which no backward reads; else it ends
   /// with what is read last, before the second product of an MLP and the sum behind it.
   bool recomputes_output = true;
+  /// Small kernels that each part of a layer, or each whole layer, takes beside its own to run
+  /// again.
+  int recompute_steps = 0;
   bool fp32_gradients = false;  // weight gradients are kept and exchanged in fp32
   /// Beside them stay those of the training's precision that each backward makes.
   bool keeps_made_gradients = false;

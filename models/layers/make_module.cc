@@ -273,7 +273,14 @@ void run_again(Module& module, const Operator& op, const BuildOptions& options, 
   append_exchanges(module.recompute_exchanges, op.forward_exchanges);
 }
 
+/// Adds what the framework does before it runs a part of a layer again.
+void prepare_again(Module& module, const Operator& first, const BuildOptions& options) {
+  append(module.recompute, {.launches = options.framework.recompute_steps}, OpRole::Forward,
+         first.place);
+}
+
 /// Appends the forwards of `part`, if it drops anything; all of them where others keep its output.
+/// Each norm runs again by itself.
 void run_again(Module& module, const std::vector<Operator>& ops, LayerPart part,
                const BuildOptions& options) {
   std::vector<const Operator*> own;
@@ -286,7 +293,10 @@ void run_again(Module& module, const std::vector<Operator>& ops, LayerPart part,
   }
   if (!drops) return;
   const std::size_t count = leads ? own.size() : repeatable(own, options.framework);
-  for (std::size_t i = 0; i < count; ++i) run_again(module, *own[i], options);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i == 0 || part == LayerPart::Norms) prepare_again(module, *own[i], options);
+    run_again(module, *own[i], options);
+  }
 }
 
 /// Drops what `parts` make again, and has their forwards run again.
@@ -366,6 +376,7 @@ void apply_recompute(Module& module, const ModuleFrame& frame, const std::vector
   const Bytes before = module.stash;
   if (options.recompute == Recompute::Full) {
     const std::size_t count = repeatable(places_of(ops), options.framework);
+    if (count > 0) prepare_again(module, ops.front(), options);
     for (std::size_t i = 0; i < count; ++i) run_again(module, ops[i], options);
     apply_framework(module.recompute, options.framework);
     module.stash = std::min(before, frame.input + frame.later);

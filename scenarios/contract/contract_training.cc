@@ -358,6 +358,9 @@ std::vector<ContractKey> exchange_keys() {
        "Where recomputation of layers ends: with their output (Megatron's and DeepSpeed's "
        "checkpoints), or with what the backward reads last, before the second product of an MLP "
        "(checkpoints of PyTorch that are not reentrant, compilers)."},
+      {"recompute_steps", whole(0, 1000), "0",
+       "Small kernels that a layer, or a part of one, takes beside its own to run again, e.g. to "
+       "save and restore the states of random numbers."},
       {"overlaps_sums", boolean(), "false",
        "Sums of input gradients over tensor devices run beside the weight gradients of their "
        "layer."},

@@ -79,6 +79,7 @@ Framework read_framework(const JsonNode& node, Diagnostics& diagnostics) {
   framework.overlaps_sums = section.boolean("overlaps_sums");
   framework.scores_activations = section.choice("expert_scores") == 1;
   framework.recomputes_output = section.choice("recompute_until") == 0;
+  framework.recompute_steps = section.count("recompute_steps");
   framework.copies_gathered = section.boolean("gather_copies");
   framework.waits_for_sends = section.boolean("waits_for_sends");
   framework.divides_messages = section.boolean("divides_messages");

@@ -231,6 +231,27 @@ TEST_CASE("libraries keep memory beside all tensors, by the device's architectur
         doctest::Approx(1.5 * (none + gib)));
 }
 
+TEST_CASE("each norm and each other part of a layer takes small kernels more to run again") {
+  const auto launches = [](const std::string& recompute, const std::string& framework) {
+    int all = 0;
+    const ScenarioResult result =
+        run(small_run({"training.recompute=" + recompute, "training.framework=" + framework}));
+    for (const Module& module : result.plan.question.training().graph.modules) {
+      all += launches_of(module.recompute);
+    }
+    return all;
+  };
+  const auto more = [&](const std::string& recompute) {
+    return launches(recompute, R"({"recompute_steps": 5})") - launches(recompute, "{}");
+  };
+  constexpr int kLayers = 2;
+  CHECK(more(R"({"modules": ["core_attn"]})") == 5 * kLayers);
+  CHECK(more(R"({"modules": ["layernorm"]})") == 5 * 2 * kLayers);
+  CHECK(more(R"({"modules": ["core_attn", "mlp"]})") == 5 * 2 * kLayers);
+  CHECK(more("full") == 5 * kLayers);
+  CHECK(more("none") == 0);
+}
+
 TEST_CASE("routing in small steps takes 49 kernels more in a forward and 27 in a backward") {
   const auto launches = [](const std::string& framework) {
     const ScenarioResult result = run(small_run(
