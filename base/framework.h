@@ -21,6 +21,13 @@ struct CudaGraphs {
   bool operator==(const CudaGraphs&) const = default;
 };
 
+/// What one kernel does of routing where a framework else takes small steps: scores, choices and
+/// the loss that balances them; moves of tokens among experts.
+struct FusedRouting {
+  bool router = false, permutation = false;
+  bool operator==(const FusedRouting&) const = default;
+};
+
 /// All zeros and ones: nothing is added, every kernel is there when its device is free.
 struct Framework {
   std::string name;  // empty: none was named
@@ -32,6 +39,7 @@ struct Framework {
   /// kernels.
   std::optional<Seconds> backward_issue = {};
   CudaGraphs graphs = {};
+  FusedRouting fused = {};
   /// The host waits for each kernel and each collective before it issues the next one, so that its
   /// time adds to theirs: the ten kernels above take 80 us, and 130 us.
   bool blocking_launches = false;

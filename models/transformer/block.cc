@@ -121,7 +121,8 @@ StreamSizes stream_sizes(const ResidualStream& stream, const BuildOptions& optio
           .samples = samples,
           .tokens = tokens,
           .residual = tokens * stream.hidden_size * outer_parts(options.sharding).share(),
-          .graphs = options.framework.graphs};
+          .graphs = options.framework.graphs,
+          .fused = options.framework.fused};
 }
 
 std::int64_t norm_parameters(const ResidualStream& stream) {

@@ -258,16 +258,20 @@ void append_shared(const BlockForm& t, const StreamSizes& z, std::size_t router,
   block.push_back(residual(z.residual, z.element));
 }
 
-/// Kernels that a layer takes beside the ones below where nothing is fused: scores and choices (22
-/// forward), the loss that balances them among these, and counts of tokens on their way to the host
-/// (12); permutations there (9) and back (6). Estimated by reading router.py, moe_utils.py and
-/// token_dispatcher.py of megatron/core/transformer/moe (NVIDIA/Megatron-LM 005742f, 00611e6,
-/// 0014f13); gradients of those that have some.
-constexpr int kRouting[] = {34, 16}, kMovingThere[] = {9, 6}, kMovingBack[] = {6, 5};
+/// Kernels that a pass takes beside the ones below: forward, and backward.
+using Steps = int[2];
 
-void set_steps(Operator& op, const int (&kernels)[2]) {
-  op.forward_steps = kernels[0];
-  op.backward_steps = kernels[1];
+/// Those of scores and choices and the loss that balances them, of counts of tokens on their way to
+/// the host, and of permutations there and back: where nothing is fused, and where single kernels
+/// of Transformer Engine do what they can. Estimated by reading router.py, moe_utils.py and
+/// token_dispatcher.py of megatron/core/transformer/moe (NVIDIA/Megatron-LM 005742f, 00611e6,
+/// 0014f13, d98e8a6); gradients of those that have some.
+constexpr Steps kChoosing[] = {{22, 16}, {7, 5}}, kCounting = {12, 0};
+constexpr Steps kMovingThere[] = {{9, 6}, {7, 2}}, kMovingBack[] = {{6, 5}, {3, 3}};
+
+void add_steps(Operator& op, const Steps& kernels) {
+  op.forward_steps += kernels[0];
+  op.backward_steps += kernels[1];
 }
 
 /// Router, the way to the experts, their products, the way back, and the experts of all tokens.
@@ -283,11 +287,12 @@ void append_experts(const BlockForm& t, const StreamSizes& z, std::vector<Operat
   block.push_back(elementwise(
       {.forward = 2 * choices, .backward = 3 * choices, .stash = choices, .gradients = 2 * choices},
       z.element));
-  set_steps(block.back(), kRouting);
+  add_steps(block.back(), kChoosing[z.fused.router]);
+  add_steps(block.back(), kCounting);
   block.back().counts_tokens = !experts.capacity_factor;  // buffers of fixed size need no count
   block[router].captured = block.back().captured = z.graphs.router;
   block.push_back(passage(t, z, true));
-  set_steps(block.back(), kMovingThere);
+  add_steps(block.back(), kMovingThere[z.fused.permutation]);
   const std::int64_t width = experts.ffn_hidden_size;
   const std::size_t first = block.size();
   block.push_back(of_experts({rows, t.stream.hidden_size, first_width(t, width), t.bias.mlp},
@@ -307,7 +312,7 @@ void append_experts(const BlockForm& t, const StreamSizes& z, std::vector<Operat
   if (t.bias.mlp) block.push_back(bias_steps(rows * t.stream.hidden_size, z));
   if (passes(z)) stand(block, first, block.size(), KernelPlace::Experts);
   block.push_back(passage(t, z, false));
-  set_steps(block.back(), kMovingBack);
+  add_steps(block.back(), kMovingBack[z.fused.permutation]);
   // Scores that have multiplied what the activation made read nothing here for their gradients.
   // Source: combine_postprocess of token_dispatcher.py (megatron/core/transformer/moe,
   // NVIDIA/Megatron-LM 0014f13), whose unpermute() has no scores.

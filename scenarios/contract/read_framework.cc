@@ -23,6 +23,35 @@ std::map<std::string, Bytes> read_library_memory(const JsonNode& node, Diagnosti
   return memory;
 }
 
+/// Reads a list of two names, each at most once, as two answers.
+void read_pair(const JsonNode& node, const std::vector<std::string>& names, bool& first,
+               bool& second, Diagnostics& diagnostics) {
+  for (std::size_t i = 0; i < node.value->items.size(); ++i) {
+    const auto part = read_choice(node.item(i), names, diagnostics);
+    if (!part) continue;
+    bool& stands = *part == 0 ? first : second;
+    if (stands) report(diagnostics, node.item(i), "stands in the list twice");
+    stands = true;
+  }
+}
+
+/// Reads "cuda_graphs": "none", "step", or a list of parts of a layer.
+void read_graphs(const JsonNode& node, Framework& framework, Diagnostics& diagnostics) {
+  const JsonValue& value = *node.value;
+  if (value.kind != JsonValue::Kind::Array || value.items.empty()) {
+    const bool step = value.text == "step";
+    if (value.kind != JsonValue::Kind::String || (!step && value.text != "none")) {
+      report(diagnostics, node,
+             "expected \"none\", \"step\", or a list of \"attention\" and \"router\"");
+    }
+    if (step) framework.kernel_issue = framework.exchange_issue = Seconds(0);
+    if (step) framework.backward_issue.reset();
+    return;
+  }
+  CudaGraphs& graphs = framework.graphs;
+  read_pair(node, {"attention", "router"}, graphs.attention, graphs.router, diagnostics);
+}
+
 }  // namespace
 
 Framework read_framework(const JsonNode& node, Diagnostics& diagnostics) {
@@ -86,6 +115,18 @@ Framework read_framework(const JsonNode& node, Diagnostics& diagnostics) {
   if (const auto origin = section.get("origin")) check_origin(*origin, diagnostics);
   section.finish();
   return framework;
+}
+
+void read_kernel_issue(Section& training, Framework& framework) {
+  Diagnostics& diagnostics = training.diagnostics();
+  if (const auto graphs = training.get("cuda_graphs")) {
+    read_graphs(*graphs, framework, diagnostics);
+  }
+  if (const auto fused = training.get("fused_routing")) {
+    FusedRouting& parts = framework.fused;
+    read_pair(*fused, {"router", "permutation"}, parts.router, parts.permutation, diagnostics);
+  }
+  framework.blocking_launches = training.boolean("blocking_launches");
 }
 
 std::vector<std::string> framework_names() { return catalogue_entries(kFolder); }

@@ -259,28 +259,6 @@ bool cuts_sequences(const TrainingKeys& training) {
   return entry != nullptr && entry->slices;
 }
 
-/// Reads "cuda_graphs": "none", "step", or a list of parts of a layer.
-void read_graphs(const JsonNode& node, Framework& framework, Diagnostics& diagnostics) {
-  const JsonValue& value = *node.value;
-  if (value.kind != JsonValue::Kind::Array || value.items.empty()) {
-    const bool step = value.text == "step";
-    if (value.kind != JsonValue::Kind::String || (!step && value.text != "none")) {
-      report(diagnostics, node,
-             "expected \"none\", \"step\", or a list of \"attention\" and \"router\"");
-    }
-    if (step) framework.kernel_issue = framework.exchange_issue = Seconds(0);
-    if (step) framework.backward_issue.reset();
-    return;
-  }
-  for (std::size_t i = 0; i < node.value->items.size(); ++i) {
-    const auto part = read_choice(node.item(i), {"attention", "router"}, diagnostics);
-    if (!part) continue;
-    bool& captured = *part == 0 ? framework.graphs.attention : framework.graphs.router;
-    if (captured) report(diagnostics, node.item(i), "stands in the list twice");
-    captured = true;
-  }
-}
-
 }  // namespace
 
 TrainingKeys read_training(const JsonNode& node, int data, KnownParts& known,
@@ -302,10 +280,7 @@ TrainingKeys read_training(const JsonNode& node, int data, KnownParts& known,
     const bool whole = training.asked.micro_batches == 1 && !cuts_sequences(training);
     if (whole) training.asked.framework.gradient_passes = 0;  // there are none to add to
   }
-  if (const auto graphs = section.get("cuda_graphs")) {
-    read_graphs(*graphs, training.asked.framework, diagnostics);
-  }
-  training.asked.framework.blocking_launches = section.boolean("blocking_launches");
+  read_kernel_issue(section, training.asked.framework);
   if (const auto lora = section.get("lora")) read_lora(*lora, training, diagnostics);
   training.asked.frozen_modules = section.count("frozen_modules");
   if (const auto again = section.get("recompute")) read_recompute(*again, training, diagnostics);
