@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "sim/engines/child.h"
-#include "sim/engines/unavailable.h"
+#include "sim/processes/child.h"
+#include "sim/processes/unavailable.h"
 #include "tests/sim/support/realised.h"
 #include "tests/sim/support/test_chain.h"
 #include "tests/support/sanitized.h"
