@@ -3,6 +3,7 @@
 #include "sim/processes/trace_pipe.h"
 
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -287,7 +288,11 @@ RunSummary EngineProcess::take_trace(const TraceSink& sink) {
 }
 
 void EngineProcess::wait() {
-  if (pipe_ >= 0) ::close(pipe_);
+  if (pipe_ >= 0) {
+    // The other side must not wait for a reader, also where a child of this process has a copy.
+    ::shutdown(pipe_, SHUT_RDWR);  // of a socket; a pipe stays as it is
+    ::close(pipe_);
+  }
   pipe_ = -1;
   if (id_ <= 0) return;
   // A host that lets its children go by themselves leaves no status.

@@ -142,6 +142,24 @@ TEST_CASE("a sink that throws passes its exception on, and the engine's program 
   CHECK(no_child_is_left());
 }
 
+TEST_CASE("a sink that throws ends a program that writes, though a forked child has the socket") {
+  TestChain chain = make_chain(3, "1f1b");
+  chain.micro_batches = 20'000;  // a trace of more than a socket holds
+  const Program program = program_of(chain);
+  pid_t child = 0;
+  const TraceSink sink{.span = [&](const Span&) {
+    child = ::fork();
+    if (child == 0) {
+      for (;;) ::pause();
+    }
+    throw Error("enough");
+  }};
+  CHECK(kind_of([&] { run_in_program(SIMGRID_PROGRAM, program, sink); }) == "Error: enough");
+  ::kill(child, SIGKILL);
+  CHECK(::waitpid(child, nullptr, 0) == child);
+  CHECK(no_child_is_left());
+}
+
 TEST_CASE("a program that cannot be started is told with its path") {
   for (const char* path : {"/nowhere/interlock-simgrid", "/", "/dev/null"}) {
     const std::string told = kind_of([&] { run_in_program(path, {}, {}); });
