@@ -21,9 +21,9 @@
 #include <thread>
 
 #include "base/error.h"
-#include "sim/processes/unavailable.h"
 #include "tests/sim/support/realised.h"
 #include "tests/sim/support/test_chain.h"
+#include "tests/sim/support/thrown_kind.h"
 #include "tests/support/cases.h"
 
 namespace interlock::spawned_test {
@@ -33,24 +33,6 @@ Realised realise_spawned(const Program& program) {
   return realise(program, [](const Program& p, const TraceSink& sink) {
     return run_in_program(SIMGRID_PROGRAM, p, sink);
   });
-}
-
-/// Which of the kinds that callers tell apart `run` throws, and its words.
-std::string kind_of(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& error) {
-    return std::string("Error: ") + error.what();
-  } catch (const Unavailable& lack) {
-    return std::string("Unavailable: ") + lack.what();
-  } catch (const std::bad_alloc&) {
-    return "no memory";
-  } catch (const std::logic_error& bug) {
-    return std::string("bug: ") + bug.what();
-  } catch (const std::exception& other) {
-    return std::string("other: ") + other.what();
-  }
-  return "nothing";
 }
 
 /// A shell script in the place of an engine's program, and a file that it may write to.
@@ -84,10 +66,6 @@ class Script {
 };
 
 bool no_child_is_left() { return ::waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD; }
-
-bool says(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 TEST_CASE("SimGrid tells a program of its own what it tells a forked child") {
   for (int seed = 0; seed < cases(25); ++seed) {
