@@ -6,10 +6,7 @@
 #include "sim/processes/spawned.h"
 
 int main() {
-  const std::string problem = interlock::serve_program(interlock::run_simgrid);
-  std::fprintf(stderr,
-               "interlock-simgrid: %s; expected to be started by libinterlock, for a run of "
-               "SimGrid\n",
-               problem.c_str());
+  interlock::serve_program(interlock::run_simgrid);
+  std::fputs("interlock-simgrid: libinterlock starts this program for a run of SimGrid\n", stderr);
   return 2;
 }

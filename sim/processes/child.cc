@@ -24,7 +24,8 @@ RunSummary run_in_child(const Program& program, const TraceSink& sink,
   const pid_t id = ::fork();
   if (id == 0) {
     ::close(ends[0]);
-    run_and_exit(ends[1], program, wanted_by(sink), engine);
+    run_and_exit(ends[1], wanted_by(sink),
+                 [&](const TraceSink& writer) { return engine(program, writer); });
   }
   const int why = errno;
   ::close(ends[1]);

@@ -12,8 +12,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <exception>
 #include <new>
+#include <stdexcept>
 #include <string_view>
 
 #include "sim/processes/trace_pipe.h"
@@ -85,6 +85,17 @@ std::string read_to_end(int from) {
   return bytes;
 }
 
+/// Returns the program of a request. Throws: Unavailable if it cannot be read.
+Program program_in(std::string_view request) {
+  try {
+    return read_program(request);
+  } catch (const std::runtime_error& problem) {
+    throw Unavailable(
+        std::string("the engine's program was asked in a way that it does not know: ") +
+        problem.what() + "; expected it from the installation that asks");
+  }
+}
+
 }  // namespace
 
 RunSummary run_in_program(const std::string& path, const Program& program, const TraceSink& sink) {
@@ -108,20 +119,19 @@ RunSummary run_in_program(const std::string& path, const Program& program, const
   return process.take_trace(sink);
 }
 
-std::string serve_program(RunSummary (*engine)(const Program&, const TraceSink&)) {
+void serve_program(RunSummary (*engine)(const Program&, const TraceSink&)) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // no process would take the trace
   std::signal(SIGINT, SIG_IGN);        // who asks hears it, too, and decides
   try {
     const std::string request = read_to_end(STDIN_FILENO);
     WantedTrace wanted;
-    if (request.size() < sizeof wanted) return "no program was given";
+    if (request.size() < sizeof wanted) return;
     std::memcpy(&wanted, request.data(), sizeof wanted);
-    const Program program = read_program(std::string_view(request).substr(sizeof wanted));
-    run_and_exit(STDOUT_FILENO, program, wanted, engine);
+    run_and_exit(STDOUT_FILENO, wanted, [&](const TraceSink& sink) {
+      return engine(program_in(std::string_view(request).substr(sizeof wanted)), sink);
+    });
   } catch (const std::bad_alloc&) {
     _exit(kOutOfMemory);
-  } catch (const std::exception& problem) {
-    return problem.what();
   }
 }
 

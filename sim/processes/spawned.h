@@ -15,7 +15,7 @@ namespace interlock {
 RunSummary run_in_program(const std::string& path, const Program& program, const TraceSink& sink);
 
 /// Reads what run_in_program() asks for from standard input, runs `engine`, and answers on standard
-/// output; then ends this process. Returns only where nothing is asked, with what to tell a user.
-std::string serve_program(RunSummary (*engine)(const Program&, const TraceSink&));
+/// output; then ends this process. Returns where nothing is asked.
+void serve_program(RunSummary (*engine)(const Program&, const TraceSink&));
 
 }  // namespace interlock

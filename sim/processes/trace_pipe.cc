@@ -224,8 +224,8 @@ WantedTrace wanted_by(const TraceSink& sink) {
 
 // noexcept: nothing thrown here may reach the handlers of a forked process, which stand around
 // this.
-void run_and_exit(int pipe, const Program& program, const WantedTrace& wanted,
-                  RunSummary (*engine)(const Program&, const TraceSink&)) noexcept {
+void run_and_exit(int pipe, const WantedTrace& wanted,
+                  const std::function<RunSummary(const TraceSink&)>& run) noexcept {
   PipeWriter writer(pipe);
   TraceSink sink;
   if (wanted.spans) sink.span = [&](const Span& span) { writer.put(Tag::Span, span); };
@@ -242,7 +242,7 @@ void run_and_exit(int pipe, const Program& program, const WantedTrace& wanted,
     if (memory_is_out()) _exit(kOutOfMemory);
   });
   try {
-    const RunSummary summary = engine(program, sink);
+    const RunSummary summary = run(sink);
     writer.put(Tag::Done, summary.tasks);
     writer.put(summary.makespan);
     writer.put_text(summary.engine);

@@ -10,6 +10,8 @@
 
 #include <sys/types.h>
 
+#include <functional>
+
 #include "sim/program/trace.h"
 
 namespace interlock {
@@ -24,10 +26,10 @@ WantedTrace wanted_by(const TraceSink& sink);
 /// The status of a process whose memory ran out where it could not tell so.
 inline constexpr int kOutOfMemory = 77;
 
-/// Runs `engine`, writes its trace or what it throws to `pipe`, and ends this process, in which
+/// Calls `run`, writes its trace or what it throws to `pipe`, and ends this process, in which
 /// nothing else is under way.
-[[noreturn]] void run_and_exit(int pipe, const Program& program, const WantedTrace& wanted,
-                               RunSummary (*engine)(const Program&, const TraceSink&)) noexcept;
+[[noreturn]] void run_and_exit(int pipe, const WantedTrace& wanted,
+                               const std::function<RunSummary(const TraceSink&)>& run) noexcept;
 
 /// A process that is in run_and_exit(), and this end of its pipe. It has ended when this has.
 class EngineProcess {

@@ -113,6 +113,17 @@ TEST_CASE("a bug of an engine in its own program is a bug here") {
   CHECK(says(told, "routes of SimGrid"));
 }
 
+TEST_CASE("a program of another build, or that is asked nothing, says so") {
+  // Leaves out the first byte, as a build would send whose requests begin in another way.
+  const Script other("tail -c +2 | '" SIMGRID_PROGRAM "'");
+  CHECK(other.ends(program_of(make_chain(2, "1f1b")))
+            .starts_with("Unavailable: the engine's program was asked in a way that it does not"));
+  const Script nothing("'" SIMGRID_PROGRAM "' <&- 2>\"$SCRIPT_SAYS\"");
+  CHECK(nothing.ends({}).starts_with("other: the engine's process died"));
+  CHECK(nothing.said() ==
+        "interlock-simgrid: libinterlock starts this program for a run of SimGrid\n");
+}
+
 TEST_CASE("a sink that throws passes its exception on, and the engine's program ends") {
   const TraceSink sink{.span = [](const Span&) { throw Error("enough"); }};
   const Program program = program_of(make_chain(2, "1f1b"));
