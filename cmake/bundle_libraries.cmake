@@ -9,8 +9,9 @@ file(GLOB opened ${modules}/libinterlock_simgrid.so ${modules}/libinterlock_harn
 if(opened)
   list(PREPEND opened MODULES)
 endif()
+file(GLOB started ${modules}/interlock-simgrid)
 file(GET_RUNTIME_DEPENDENCIES
-  EXECUTABLES ${CPACK_TEMPORARY_DIRECTORY}/bin/interlock
+  EXECUTABLES ${CPACK_TEMPORARY_DIRECTORY}/bin/interlock ${started}
   ${opened}
   RESOLVED_DEPENDENCIES_VAR libraries
   UNRESOLVED_DEPENDENCIES_VAR unresolved

@@ -39,7 +39,7 @@ check() {
     add_rooms("sim/plan/schedules")
     add_rooms("sim/plan sim/plan/orders")
     add_rooms("sim/program")
-    add_rooms("sim/sharing")
+    add_rooms("sim/sharing sim/processes")
     add_rooms("sim/engines sim/causes")
     add_rooms("sim/lower sim/measure")
     add_rooms("sim/workloads sim/runs")

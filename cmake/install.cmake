@@ -13,6 +13,13 @@ foreach(module interlock_simgrid interlock_harness_module interlock_cuda interlo
   endif()
 endforeach()
 
+# The program that libinterlock starts for SimGrid lies beside the module that it opens.
+if(TARGET interlock_simgrid_process)
+  set_target_properties(interlock_simgrid_process PROPERTIES INSTALL_RPATH "$ORIGIN")
+  target_link_options(interlock_simgrid_process PRIVATE LINKER:--disable-new-dtags)
+  install(TARGETS interlock_simgrid_process RUNTIME DESTINATION lib/interlock)
+endif()
+
 # The library finds what a tarball brings likewise. What find_package(interlock) reads, and headers, are a package of their own.
 set_target_properties(interlock_library PROPERTIES INSTALL_RPATH "$ORIGIN/interlock")
 target_link_options(interlock_library PRIVATE LINKER:--disable-new-dtags)
@@ -35,6 +42,11 @@ endforeach()
 # A wheel of the Python package (python/CMakeLists.txt) brings the library, which finds its data beside itself.
 if(INTERLOCK_HAS_PYTHON)
   install(TARGETS interlock_core interlock_library LIBRARY DESTINATION interlock COMPONENT wheel EXCLUDE_FROM_ALL NAMELINK_SKIP)
+  if(TARGET interlock_simgrid_process)
+    install(TARGETS interlock_simgrid interlock_simgrid_process
+            LIBRARY DESTINATION interlock COMPONENT wheel EXCLUDE_FROM_ALL
+            RUNTIME DESTINATION interlock COMPONENT wheel EXCLUDE_FROM_ALL)
+  endif()
   install(DIRECTORY python/interlock DESTINATION . COMPONENT wheel EXCLUDE_FROM_ALL FILES_MATCHING PATTERN "*.py" PATTERN "*.pyi" PATTERN py.typed)
   install(FILES LICENSE DESTINATION interlock COMPONENT wheel EXCLUDE_FROM_ALL)
 endif()

@@ -22,10 +22,6 @@ std::size_t hint_of(const std::string& message) {
   return std::string::npos;
 }
 
-constexpr const char* kNoSimGrid =
-    "the library runs interlock's own engine, as SimGrid would need a process of its own; expected "
-    "\"native\", whose times are the same, or \"auto\"";
-
 }  // namespace
 
 std::string version() { return INTERLOCK_VERSION; }
@@ -58,58 +54,25 @@ void throw_told(const std::exception& failure) {
   throw Error(told.words, {{.file = {}, .path = {}, .message = told.words, .hint = {}}});
 }
 
-namespace {
-
-/// Says whether the caller asks for runs that may fork the host.
-bool may_fork(const Options& options) {
-  return options.engine == "simgrid" || options.engine == "auto";
-}
-
-/// Carries out what the options say of the engine.
-void set_engine(JsonValue& document, const Options& options, Runs runs) {
+JsonValue document_of(std::string_view text, const Options& options) {
+  JsonValue document = parse_json(text, options.file.empty() ? "scenario" : options.file);
+  apply_overrides(document, options.set);
   const std::string& engine = options.engine;
-  if (engine.empty()) return;
-  if (engine != "native" && !may_fork(options)) {
+  if (engine.empty()) return document;
+  if (engine != "native" && engine != "simgrid" && engine != "auto") {
     throw interlock::Error("engine: unknown engine " + in_quotes(engine) +
                            "; expected native, simgrid or auto");
   }
-  if (engine == "simgrid" && runs == Runs::Many) {
-    throw interlock::Error(
-        "engine: SimGrid would fork the host for each of many runs; expected native, whose times "
-        "are the same, or a call of simulate() or simulate_all()");
-  }
   apply_overrides(document, {"simulate.engine=" + engine});
-}
-
-}  // namespace
-
-JsonValue document_of(std::string_view text, const Options& options, Runs runs) {
-  JsonValue document = parse_json(text, options.file.empty() ? "scenario" : options.file);
-  apply_overrides(document, options.set);
-  set_engine(document, options, runs);
-  if (runs == Runs::OneByOne && may_fork(options)) return document;
-  const JsonValue* simulate = document.find("simulate");
-  const JsonValue* engine = simulate != nullptr ? simulate->find("engine") : nullptr;
-  if (holds_text(engine) && engine->text == "simgrid") {
-    Diagnostics diagnostics;
-    report(diagnostics, {engine, "/simulate/engine"}, kNoSimGrid);
-    diagnostics.throw_if_any();
-  }
   return document;
-}
-
-void run_natively(Question& question) {
-  question.simulation.engine = engine_of_many(question.simulation.engine);
-  if (question.simulation.engine == EngineKind::Native) return;
-  Diagnostics diagnostics;
-  diagnostics.add(question.file, 0, "/simulate/engine", kNoSimGrid);
-  diagnostics.throw_if_any();
 }
 
 std::vector<Question> questions_of(const JsonValue& document, const Options& options) {
   std::vector<Question> questions = load_questions(document);
-  if (may_fork(options)) return questions;
-  for (Question& question : questions) run_natively(question);
+  if (options.engine == "auto") return questions;
+  for (Question& question : questions) {
+    question.simulation.engine = engine_of_many(question.simulation.engine);
+  }
   return questions;
 }
 

@@ -46,15 +46,11 @@ auto at_boundary(const Work& work) -> decltype(work()) {
   }
 }
 
-/// Says whether a call runs one scenario after the other, so that it may fork for SimGrid.
-enum class Runs { OneByOne, Many };
-/// Returns the document of a scenario, its changes carried out. Throws: interlock::Error, also
-/// where it asks for SimGrid, which would have to fork the host, and the options do not.
-JsonValue document_of(std::string_view text, const Options& options, Runs runs = Runs::Many);
-/// Returns the scenarios of a document, each for the native engine unless the options allow forks.
-std::vector<Question> questions_of(const JsonValue& document, const Options& options = {});
-/// Sets the engine that runs in a host. Throws: interlock::Error if another one is asked for.
-void run_natively(Question& question);
+/// Returns the document of a scenario, its changes carried out. Throws: interlock::Error.
+JsonValue document_of(std::string_view text, const Options& options);
+/// Returns the scenarios of a document. The engine "auto" of a scenario is the native one, which
+/// needs no process, unless the options ask for "auto".
+std::vector<Question> questions_of(const JsonValue& document, const Options& options);
 
 /// Returns the workers of a call: threads.
 Workers workers_of(const Options& options);

@@ -1,6 +1,8 @@
 // check, simulate and sweep of the library.
 // SPDX-License-Identifier: Apache-2.0
+#include <exception>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "library/boundary.h"
 #include "library/result_data.h"
@@ -29,7 +31,7 @@ SweepRow run_point(const SweepPlan& plan, std::size_t point) {
     diagnostics.throw_if_any();
     Question question = load_point(std::make_shared<const JsonValue>(std::move(at.document)));
     question.swept = std::move(at.swept);
-    run_natively(question);
+    question.simulation.engine = engine_of_many(question.simulation.engine);
     const ScenarioResult result = simulate_plan(make_plan(question), Keep::Nothing);
     const nlohmann::ordered_json document = result_document(result);
     row.metrics = numbers_of(result, document);
@@ -70,17 +72,47 @@ SweepResult sweep_document(JsonValue document, const Options& options) {
   return result;
 }
 
+/// Returns the results of all questions, in their order. Throws: what the first of them throws.
+std::vector<Result> simulate_each(const std::vector<Question>& questions, const Options& options) {
+  std::vector<std::optional<Result>> results(questions.size());
+  std::vector<std::exception_ptr> failures(questions.size());
+  std::size_t next = 0, done = 0;
+  bool failed = false;
+  const auto give = [&]() -> std::optional<std::size_t> {
+    return next < questions.size() && !failed ? std::optional(next++) : std::nullopt;
+  };
+  const auto work = [&](std::size_t job) {  // each place is written by one thread
+    try {
+      results[job] = simulate_one(questions[job], options);
+    } catch (...) {
+      failures[job] = std::current_exception();
+    }
+    return std::string();
+  };
+  const auto told = [&](const JobResult& job) {
+    failed = failed || failures[job.job];
+    if (!failed) tell_progress(options, ++done, questions.size());
+  };
+  run_jobs({.next = give, .work = work, .done = told, .stop = {}}, workers_of(options));
+  // Questions are given in their order: all before one that failed have been asked.
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+  std::vector<Result> all;
+  all.reserve(results.size());
+  for (std::optional<Result>& result : results) all.push_back(std::move(result).value());
+  return all;
+}
+
 }  // namespace
 
 std::size_t check(std::string_view text, const Options& options) {
-  return at_boundary(
-      [&] { return questions_of(document_of(text, options, Runs::OneByOne), options).size(); });
+  return at_boundary([&] { return questions_of(document_of(text, options), options).size(); });
 }
 
 Result simulate(std::string_view text, const Options& options) {
   return at_boundary([&] {
-    const std::vector<Question> questions =
-        questions_of(document_of(text, options, Runs::OneByOne), options);
+    const std::vector<Question> questions = questions_of(document_of(text, options), options);
     if (questions.size() == 1) return simulate_one(questions.front(), options);
     throw interlock::Error(questions.front().file + ": /sweep: makes " +
                            std::to_string(questions.size()) +
@@ -89,16 +121,8 @@ Result simulate(std::string_view text, const Options& options) {
 }
 
 std::vector<Result> simulate_all(std::string_view text, const Options& options) {
-  return at_boundary([&] {
-    std::vector<Result> results;
-    const std::vector<Question> questions =
-        questions_of(document_of(text, options, Runs::OneByOne), options);
-    for (const Question& question : questions) {
-      results.push_back(simulate_one(question, options));
-      tell_progress(options, results.size(), questions.size());
-    }
-    return results;
-  });
+  return at_boundary(
+      [&] { return simulate_each(questions_of(document_of(text, options), options), options); });
 }
 
 SweepResult sweep(std::string_view text, const Options& options) {

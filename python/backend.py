@@ -5,6 +5,7 @@ import base64
 import hashlib
 import os
 import re
+import stat
 import subprocess
 import sys
 import sysconfig
@@ -104,8 +105,8 @@ def _wheel_name():
     return f"interlock-{_version()}-{_tag()}.whl"
 
 
-def write_wheel(folder, files):
-    """Writes a wheel of `files`, contents by path. Returns its path."""
+def write_wheel(folder, files, programs=frozenset()):
+    """Writes a wheel of `files`, contents by path; `programs` can be run. Returns its path."""
     version = _version()
     info = f"interlock-{version}.dist-info"
     files[f"{info}/METADATA"] = METADATA.format(version=version).encode()
@@ -120,7 +121,8 @@ def write_wheel(folder, files):
         for path, contents in files.items():
             entry = zipfile.ZipInfo(path)  # without a date, so that equal files are equal wheels
             entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = 0o644 << 16
+            mode = 0o755 if path in programs else 0o644
+            entry.external_attr = (stat.S_IFREG | mode) << 16  # pip asks whether it is a file
             archive.writestr(entry, contents)
     return wheel
 
@@ -131,4 +133,5 @@ if __name__ == "__main__":  # backend.py FOLDER WHERE, as CMake calls it
     # A wheel has no links: what a link leads to is there once, under the link's name.
     once = set(paths) - {path.resolve() for path in paths if path.is_symlink()}
     contents = {str(path.relative_to(staged)): path.read_bytes() for path in paths if path in once}
-    print(write_wheel(Path(sys.argv[2]), contents))
+    programs = {name for name in contents if os.access(staged / name, os.X_OK)}
+    print(write_wheel(Path(sys.argv[2]), contents, programs))

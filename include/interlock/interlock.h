@@ -15,7 +15,7 @@
 // it, or touches signals, locale and current folder. What fails throws Error (the text is wrong, or
 // the system refuses a thread or a name), InternalError (interlock is wrong) or std::bad_alloc.
 // Links that are shared are simulated by interlock's own engine, whose times are those of SimGrid;
-// Options::engine asks for SimGrid itself, which takes a fork.
+// Options::engine asks for SimGrid itself, which runs in a program of its own, interlock-simgrid.
 //
 // Structs may grow at their end with each 0.x; programs are then compiled again.
 #pragma once
@@ -85,18 +85,19 @@ struct Options {
   /// Simulations that the range of a step on a calibrated device is drawn from, at least 20; 0: it
   /// has none.
   int range_draws = 0;
-  /// Threads of search, plan, explain and sweep; 0: as many as processors.
+  /// Threads of simulate_all, search, plan, explain and sweep; 0: as many as processors.
   int threads = 0;
-  /// Told, in the calling thread, how much of search, plan, explain and sweep is done. What it
-  /// throws ends the call, and reaches the caller.
+  /// Told, in the calling thread, how much of simulate_all, search, plan, explain and sweep is
+  /// done. What it throws ends the call, and reaches the caller.
   std::function<void(std::size_t done, std::size_t of)> progress;
   /// Called likewise some ten times a second, e.g. to end a call that is no longer wanted; what is
   /// under way is simulated to its end.
   std::function<void()> poll;
-  /// Engine of simulate and simulate_all in the place of the scenario's "simulate.engine":
-  /// "native", "simgrid", or "auto", SimGrid where links are shared. SimGrid runs once in a
-  /// process: each of its runs forks this one, whose child computes and ends. Empty: nothing is
-  /// forked.
+  /// Engine in the place of the scenario's "simulate.engine": "native", "simgrid", or "auto",
+  /// SimGrid where links are shared in what simulate and simulate_all run. Empty: the scenario's,
+  /// whose "auto" is native. SimGrid runs once in a process: for each run the program
+  /// interlock-simgrid, which is installed with the library, is started, and has ended when the
+  /// call returns. This process is not forked.
   std::string engine;
 };
 
@@ -204,7 +205,8 @@ class INTERLOCK_API Result {
 
 /// Simulates one scenario. Throws: Error also for a text with a "sweep".
 INTERLOCK_API Result simulate(std::string_view text, const Options& options = {});
-/// Simulates every scenario of a text with a "sweep", one after the other.
+/// Simulates every scenario of a text with a "sweep", on all threads. Throws: what the first that
+/// is wrong throws.
 INTERLOCK_API std::vector<Result> simulate_all(std::string_view text, const Options& options = {});
 
 /// Returns one self-contained page that compares `results`, and draws the 48 that tell most.

@@ -8,8 +8,8 @@
  * `answer` may be NULL where only the status counts.
  *
  * `options` is NULL or an object with some of {"file": "scenarios/own.json", "set":
- * ["parallel.pipeline=8"], "threads": 4}: see interlock::Options of interlock.h, whose words on
- * threads and on what is never done hold here, too.
+ * ["parallel.pipeline=8"], "threads": 4, "engine": "simgrid"}: see interlock::Options of
+ * interlock.h, whose words on threads and on what is never done hold here, too.
  */
 #ifndef INTERLOCK_C_H
 #define INTERLOCK_C_H

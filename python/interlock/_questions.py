@@ -41,8 +41,9 @@ def simulate(
     timeline: keeps what timeline(), memory(), plot() and report_html() of the result need.
     range_draws: simulations that the range of a step on a calibrated device is drawn from, at
     least 20; 0: it has none.
-    engine: "native", "simgrid", or "auto", SimGrid where links are shared; each run of SimGrid
-    forks this process, so by default nothing but the native engine runs, whose times are the same.
+    engine: "native", "simgrid", or "auto", SimGrid where links are shared. Each run of SimGrid is a
+    program that is started for it, so "auto" of a scenario is the native engine, whose times are
+    the same.
     set: keys of the scenario, parallel__pipeline=8.
     Raises: ScenarioError, also for a scenario with a "sweep".
     """
@@ -56,11 +57,17 @@ def simulate_all(
     *,
     timeline: bool = True,
     engine: str = "",
+    threads: int = 0,
     progress: Progress = None,
     **set: Any,
 ) -> list[Result]:
-    """Simulates every scenario of one with a "sweep", one after the other; see sweep(), too."""
-    asked = request(scenario, set, timeline=timeline, engine=engine, progress=progress)
+    """Simulates every scenario of one with a "sweep", on all processors; see sweep(), too.
+
+    Raises: ScenarioError of the first scenario that is wrong.
+    """
+    asked = request(
+        scenario, set, timeline=timeline, engine=engine, threads=threads, progress=progress
+    )
     return [Result(core, timeline) for core in _core.simulate_all(*asked)]
 
 

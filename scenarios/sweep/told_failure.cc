@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "sim/engines/unavailable.h"
+#include "sim/processes/unavailable.h"
 
 namespace interlock {
 namespace {

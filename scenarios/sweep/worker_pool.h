@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-#include "sim/engines/unavailable.h"
+#include "sim/processes/unavailable.h"
 
 namespace interlock {
 

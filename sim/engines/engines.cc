@@ -6,10 +6,9 @@
 
 #include "base/error.h"
 #include "base/module_file.h"
-#include "sim/engines/child.h"
 #include "sim/engines/contention.h"
 #include "sim/engines/event_loop.h"
-#include "sim/engines/unavailable.h"
+#include "sim/processes/unavailable.h"
 #include "sim/program/cursor.h"
 #include "sim/sharing/binding_links.h"
 
@@ -28,14 +27,6 @@ constexpr bool kHasSimGrid = true;
 /// Opens the module, see module_file. It brings SimGrid, which takes tens of
 /// milliseconds to load, so that runs without contention do not pay for it.
 SimGridRun simgrid_module() {
-#ifdef __EMSCRIPTEN__
-  throw Error("a page has no SimGrid; expected \"auto\" or \"native\" as engine, whose times are " +
-              std::string("the same, or interlock studio without --out"));
-#elif defined(INTERLOCK_NO_SIMGRID)
-  throw Error("this build has no SimGrid: when it was configured, " INTERLOCK_NO_SIMGRID
-              "; expected \"auto\" or \"native\" as engine; or install it (Debian: "
-              "libsimgrid-dev), then configure and build again");
-#endif
   static const SimGridRun run = [] {
     const ModuleEntry entry = open_module("libinterlock_simgrid.so", "interlock_run_simgrid");
     if (entry.address == nullptr) {
@@ -46,6 +37,18 @@ SimGridRun simgrid_module() {
     return reinterpret_cast<SimGridRun>(entry.address);
   }();
   return run;
+}
+
+/// Throws: Error if this build has no SimGrid.
+void require_simgrid() {
+#ifdef __EMSCRIPTEN__
+  throw Error("a page has no SimGrid; expected \"auto\" or \"native\" as engine, whose times are " +
+              std::string("the same, or interlock studio without --out"));
+#elif defined(INTERLOCK_NO_SIMGRID)
+  throw Error("this build has no SimGrid: when it was configured, " INTERLOCK_NO_SIMGRID
+              "; expected \"auto\" or \"native\" as engine; or install it (Debian: "
+              "libsimgrid-dev), then configure and build again");
+#endif
 }
 
 /// Returns true if ranks have several streams in a fixed order of ops, but no order in which these
@@ -75,7 +78,10 @@ RunSummary run_native(const Program& program, const TraceSink& sink) {
   return in_time_order ? run_event_loop(program, sink) : run_longest_path(program, sink);
 }
 
-void load_simgrid() { simgrid_module(); }
+void load_simgrid() {
+  require_simgrid();
+  simgrid_module();
+}
 
 RunSummary run_simgrid(const Program& program, const TraceSink& sink) {
   CHECK(!crosses_again(program), "a program whose ways are routes of SimGrid");
@@ -92,8 +98,8 @@ EngineKind choose_engine(EngineKind kind, const Program& program) {
 
 RunSummary run_program(const Program& program, EngineKind kind, const TraceSink& sink) {
   if (choose_engine(kind, program) == EngineKind::Native) return run_native(program, sink);
-  load_simgrid();
-  return run_in_child(program, sink, run_simgrid);
+  require_simgrid();
+  return run_simgrid_apart(program, sink);
 }
 
 Program freeze(const Program& program, const TraceLog& log) {

@@ -6,7 +6,7 @@
 //          path); all others run in time order, with contention by FairShare.
 // simgrid  SimGrid keeps the clock and solves contention: the engine of record where links are
 //          shared. Lives in a module that is opened when it is first asked for. One run per
-//          process: use run_in_child where more may follow.
+//          process: use run_simgrid_apart where more may follow.
 #pragma once
 
 #include "sim/program/trace.h"
@@ -34,6 +34,13 @@ void load_simgrid();
 /// REQUIRES: the first SimGrid run of this process.
 RunSummary run_simgrid(const Program& program, const TraceSink& sink);
 
+/// Runs on SimGrid in a process of its own, whose trace is delivered here: a forked child of a
+/// program (forked_simgrid.cc), a program of its own for libinterlock
+/// (library/spawned_simgrid.cc), which takes as much longer as SimGrid takes to load.
+/// Throws: as EngineProcess::take_trace() (sim/processes/trace_pipe.h); Unavailable if there is no
+/// process. REQUIRES: this build has SimGrid.
+RunSummary run_simgrid_apart(const Program& program, const TraceSink& sink);
+
 /// Returns the engine that `kind` means for `program`: Auto is Native where no link is shared, and
 /// where this build has no SimGrid.
 EngineKind choose_engine(EngineKind kind, const Program& program);
@@ -42,7 +49,8 @@ inline EngineKind engine_of_many(EngineKind kind) {
   return kind == EngineKind::Auto ? EngineKind::Native : kind;
 }
 
-/// Runs `program`; a SimGrid run happens in a forked child whose trace is delivered here.
+/// Runs `program`, on SimGrid by run_simgrid_apart(). Throws: as that; Error if this build has no
+/// SimGrid and `kind` asks for it.
 RunSummary run_program(const Program& program, EngineKind kind, const TraceSink& sink);
 
 /// Returns `program` with the order that a run of it realised: ranks and wires repeat it, whatever

@@ -43,6 +43,32 @@ head -c 4 picture.svg | grep -q '<svg' || fail "own_schedule drew no picture"
 (($(grep -c '^status 0, "step_time_s": ' from_c.txt) == 2)) || fail "from_c says $(cat from_c.txt)"
 grep -q '^status 2, "message": .*did you mean' from_c.txt || fail "from_c says $(cat from_c.txt)"
 
+# SimGrid runs in a program that is installed with the library, and a host that lacks it is told where it was looked for.
+if [[ -e $build/bin/interlock-simgrid ]]; then
+  cat >simgrid.c <<'END'
+#include <interlock/interlock_c.h>
+#include <stdio.h>
+int main(void) {
+  char* answer = NULL;
+  const int status = interlock_simulate(
+      "{\"model\": \"gpt2-xl\", \"cluster\": {\"machine\": \"dgx-a100-80g\", \"devices\": 4}, \"parallel\": {\"pipeline\": 4},"
+      " \"training\": {\"strategy\": \"global\", \"global_batch_size\": 16}}", "{\"engine\": \"simgrid\"}", &answer);
+  printf("%s", answer);
+  interlock_free(answer);
+  return status;
+}
+END
+  # shellcheck disable=SC2086 # several words
+  ${CC:-cc} $sanitizers ${LDFLAGS:-} -std=c99 -I "$prefix/include" simgrid.c -o simgrid "$library" "-Wl,-rpath,$prefix/lib"
+  env -u PATH ./simgrid >simgrid.json || fail "no SimGrid for the installed library: $(<simgrid.json)"
+  grep -q '"engine": "simgrid"' simgrid.json || fail "SimGrid did not run for the installed library"
+  mv "$prefix/lib/interlock/interlock-simgrid" away
+  ./simgrid >missing.json && fail "SimGrid ran without its program"
+  (($? == 2)) && grep -qF "cannot start the engine's program $prefix/lib/interlock-simgrid: No such file or directory" missing.json ||
+    fail "without its program the library says $(<missing.json)"
+  mv away "$prefix/lib/interlock/interlock-simgrid"
+fi
+
 # The header needs no other of ours, also in C of 1989.
 printf '#include <interlock/interlock_c.h>\nint main(void) { return interlock_version() == 0; }\n' >old.c
 # shellcheck disable=SC2086 # several words

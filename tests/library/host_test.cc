@@ -5,10 +5,13 @@
 #include <interlock/interlock.h>
 #include <interlock/interlock_c.h>
 #include <pthread.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <clocale>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -109,6 +112,48 @@ class Listening {
   int before_[3] = {};
 };
 
+/// Messages that meet on the ports of their devices.
+const char* const kShared = R"({"model": {"kind": "profile", "modules": [{"repeat": 4,
+    "forward": "1 ms", "backward_input": "1 ms", "backward_weight": "1 ms", "output": "8 MiB"}]},
+  "cluster": {"machine": "dgx-a100-80g", "devices": 4},
+  "training": {"strategy": "global", "micro_batches": 4, "steps": 2}})";
+const char* const kSearched = R"({"model": "gpt2-xl", "cluster": "dgx-a100-80g",
+  "training": {"strategy": "global", "global_batch_size": 8}, "simulate": {"engine": "simgrid"},
+  "search": {"tensor": 1, "pipeline": [1, 2], "micro_batch_size": 1, "recompute": "none"}})";
+
+/// Calls every function that computes, by SimGrid where it can be asked for.
+void call_everything() {
+  Options options;
+  options.threads = 3;
+  for (const char* engine : {"", "native", "simgrid", "auto"}) {
+    INFO("engine " << engine);
+    options.engine = engine;
+    options.range_draws = 20;
+    check(kShared, options);
+    const Result result = simulate(kShared, options);
+    CHECK_FALSE(result.timeline().empty());
+    report_html({result});
+    simulate(Schedule::named("1f1b", 2, 2, 4), options);
+    options.set = {R"(sweep={"training.micro_batches": [4, 6, 8]})"};
+    CHECK(simulate_all(kShared, options).size() == 3);
+    for (const SweepRow& row : sweep(kShared, options).rows) CHECK(row.error.empty());
+    options.set.clear();
+  }
+  options.engine = "simgrid";
+  simulate(many_texts()[1], options);  // a range is drawn
+  explain(kShared, options);
+  search(kSearched, options);
+  PlanQuestion question{.model = "gpt2-xl", .machines = {"dgx-a100-80g"}, .devices = {8}};
+  question.tokens = 1e9;
+  options.set = {"simulate.engine=simgrid"};
+  plan(question, options);
+  const char* const by_simgrid = R"({"engine": "simgrid"})";
+  for (const auto call :
+       {interlock_simulate, interlock_svg, interlock_report_html, interlock_explain}) {
+    CHECK(call(kShared, by_simgrid, nullptr) == INTERLOCK_OK);
+  }
+}
+
 TEST_CASE("nothing is printed, forked, or changed in the process of the host") {
   ::pthread_atfork([] { ++forks; }, nullptr, nullptr);
   const Folder folder;
@@ -120,14 +165,12 @@ TEST_CASE("nothing is printed, forked, or changed in the process of the host") {
   {
     const Listening listening(folder.path("heard"));
     for (const std::string& text : many_texts()) answer_to(text);
-    Options options;
-    options.threads = 3;
-    explain(many_texts()[1], options);
-    search(many_texts()[0], options);
+    call_everything();
     heard = listening.heard();
   }
   CHECK(heard.empty());
   CHECK(forks == 0);
+  CHECK((::waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD));  // nor is a process left
   ::sigaction(SIGINT, nullptr, &after);
   CHECK((before.sa_handler == after.sa_handler));
   CHECK(std::filesystem::current_path() == place);
@@ -191,37 +234,81 @@ TEST_CASE("progress is told in the caller's thread, and what it throws ends the 
   }
 }
 
-TEST_CASE("SimGrid, which needs a process of its own, is refused") {
-  Options options;
-  options.set = {"simulate.engine=simgrid"};
-  CHECK_THROWS_WITH_AS(simulate(stages_text(2, 4), options),
-                       doctest::Contains("/simulate/engine: the library runs"), Error);
-  CHECK_THROWS_AS(explain(stages_text(2, 4), options), Error);
-  options.set = {"sweep={\"simulate.engine\": [\"simgrid\", \"native\"]}"};
-  const SweepResult swept = sweep(stages_text(2, 4), options);
-  CHECK(swept.rows[0].error.find("the library runs") != std::string::npos);
-  CHECK(swept.rows[1].error.empty());
-}
-
 TEST_CASE("an option asks for SimGrid, whose times are those of the native engine") {
-  const std::string text = R"({"model": {"kind": "profile", "modules": [{"repeat": 4,
-      "forward": "1 ms", "backward_input": "1 ms", "backward_weight": "1 ms", "output": "8 MiB"}]},
-    "cluster": {"machine": "dgx-a100-80g", "devices": 4},
-    "training": {"strategy": "global", "micro_batches": 4, "steps": 2}})";
   Options options;
-  const Result native = simulate(text, options);
+  const Result native = simulate(kShared, options);
   CHECK(native.json().find("\"engine\": \"native\"") != std::string::npos);
   options.engine = "native";
-  CHECK(simulate(text, options).step_time_s() == native.step_time_s());
+  CHECK(simulate(kShared, options).step_time_s() == native.step_time_s());
   options.engine = "gantt";
-  CHECK_THROWS_WITH_AS(simulate(text, options),
+  CHECK_THROWS_WITH_AS(simulate(kShared, options),
                        doctest::Contains("expected native, simgrid or auto"), Error);
-  options.engine = "simgrid";
-  CHECK_THROWS_WITH_AS(sweep(text, options), doctest::Contains("simulate_all"), Error);
-  const Result result = simulate(text, options);
-  CHECK(result.json().find("\"engine\": \"simgrid\"") != std::string::npos);
-  CHECK(result.step_time_s() == doctest::Approx(native.step_time_s()).epsilon(1e-9));
-  CHECK(!result.timeline().empty());
+  for (const char* engine : {"simgrid", "auto"}) {
+    options.engine = engine;
+    const Result result = simulate(kShared, options);
+    CHECK(result.json().find("\"engine\": \"simgrid\"") != std::string::npos);
+    CHECK(result.step_time_s() == doctest::Approx(native.step_time_s()).epsilon(1e-9));
+    CHECK(result.timeline().size() == native.timeline().size());
+  }
+}
+
+TEST_CASE("a scenario that insists on SimGrid is run by it, alone and in a sweep") {
+  Options options;
+  options.set = {"simulate.engine=simgrid"};
+  CHECK(simulate(kShared, options).json().find("\"engine\": \"simgrid\"") != std::string::npos);
+  options.set = {R"(sweep={"simulate.engine": ["simgrid", "native", "auto"]})"};
+  const SweepResult swept = sweep(kShared, options);
+  REQUIRE(swept.rows.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const char* const engine = i == 0 ? "simgrid" : "native";  // "auto" of many is native
+    CHECK(swept.rows[i].json.find(std::string("\"engine\":\"") + engine + "\"") !=
+          std::string::npos);
+    CHECK(swept.rows[i].metric("step_time_s").value() ==
+          doctest::Approx(swept.rows[1].metric("step_time_s").value()).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("many threads at once are each answered by their own run of SimGrid") {
+  std::vector<std::string> texts = {kShared};
+  for (int stages = 2; stages <= 4; ++stages) texts.push_back(stages_text(stages, 2 * stages));
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (std::size_t number = 0; number < 8; ++number) {
+    threads.emplace_back([&, number] {
+      const std::string& text = texts[number % texts.size()];
+      Options options;
+      const double expected = simulate(text, options).step_time_s();
+      options.engine = "simgrid";
+      const double found = simulate(text, options).step_time_s();
+      if (std::abs(found - expected) > 1e-9 * expected) ++wrong;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("of scenarios that are simulated at once the first that is wrong is told") {
+  Options options;
+  options.threads = 3;
+  std::size_t last = 0;
+  options.progress = [&](std::size_t done, std::size_t of) {
+    CHECK(done == ++last);
+    CHECK(of == 6);
+  };
+  options.set = {R"(sweep={"training.micro_batches": [1, 2, 3, 4, 5, 6]})"};
+  const std::vector<Result> results = simulate_all(stages_text(3, 4), options);
+  REQUIRE(results.size() == 6);
+  CHECK(last == 6);
+  for (int batches = 1; batches <= 6; ++batches) {
+    CHECK(results[batches - 1].json().find("\"micro_batches\": " + std::to_string(batches)) !=
+          std::string::npos);
+  }
+  // A queue without room: 1F1B stands still, and gpipe, which comes before it, does not.
+  options.progress = {};
+  options.set = {R"(training.schedule={"kind": "gpipe", "queue": "rendezvous"})",
+                 R"(sweep={"training.schedule.kind": ["gpipe", "1f1b", "zb-h1"]})"};
+  CHECK_THROWS_WITH_AS(simulate_all(stages_text(3, 6), options),
+                       doctest::Contains("kind=1f1b: the schedule deadlocks"), Error);
 }
 
 TEST_CASE("in C, statuses tell what happened, and answers are JSON") {

@@ -31,7 +31,7 @@ share=$folder/root/usr/share
 for path in share/interlock/scenarios/scenario.schema.json share/interlock/models/zoo/gpt2-xl.json \
   share/interlock/hardware/catalogue/dgx-h100.json share/interlock/hardware/catalogue/devices/h100.json \
   share/interlock/scenarios/frameworks/nemo.json share/interlock/scenarios/examples/gpt2-xl-1f1b.json \
-  share/doc/interlock/copyright share/doc/interlock/docs/reference.md ${engine:+lib/interlock/$engine} lib/interlock/libinterlock_harness.so \
+  share/doc/interlock/copyright share/doc/interlock/docs/reference.md ${engine:+lib/interlock/$engine lib/interlock/interlock-simgrid} lib/interlock/libinterlock_harness.so \
   share/man/man1/interlock.1.gz share/bash-completion/completions/interlock share/zsh/vendor-completions/_interlock \
   share/fish/vendor_completions.d/interlock.fish lib/libinterlock.so.0; do
   [[ -e $folder/root/usr/$path ]] || [[ -e $folder/root/usr/${path%.gz} ]] || fail "the package has no $path"

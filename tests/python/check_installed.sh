@@ -21,10 +21,14 @@ import interlock, sys
 step = interlock.simulate(sys.argv[1])
 assert step.step_time_s > 0 and step.plot().svg and step._repr_html_()
 assert interlock.explain(sys.argv[1]).changes
+if sys.argv[2:]:  # by the program that the package brings
+    assert interlock.simulate(sys.argv[1], engine="simgrid").to_dict()["engine"] == "simgrid"
 print(interlock.__version__, interlock.__file__)
 END
 scenario=$source/scenarios/examples/gpt2-xl-1f1b.json
-said=$("$venv/bin/python" use.py "$scenario")
+engine=simgrid
+[[ -e $build/bin/interlock-simgrid ]] || engine=""
+said=$("$venv/bin/python" use.py "$scenario" $engine)
 version=$(sed -n 's/^project(interlock VERSION \([0-9.]*\).*/\1/p' "$source/CMakeLists.txt")
 [[ $said == "$version $folder/a venv/"* ]] || fail "the installed package says $said"
 [[ $("$venv/bin/pip" list --format freeze) == *"interlock==$version"* ]] || fail "pip does not list interlock $version"
@@ -38,5 +42,5 @@ fi
 wheels=("$build"/interlock-"$version"-cp*.whl)
 [[ -e ${wheels[0]} ]] || fail "no wheel in $build"
 "$venv/bin/pip" install --quiet "${wheels[0]}"
-"$venv/bin/python" use.py "$scenario" >/dev/null || fail "the wheel that CMake made does not work"
+"$venv/bin/python" use.py "$scenario" $engine >/dev/null || fail "the wheel that CMake made does not work"
 echo "the installed package works from any folder"

@@ -25,6 +25,23 @@ def one_thread_at_a_time():
     sys.setswitchinterval(interval)
 
 
+def test_simgrid_runs_beside_python_and_takes_the_native_time(scenario):
+    asked = {**scenario, "parallel": {"pipeline": 8}, "sweep": {"training.micro_batch_size": [1, 2]}}
+    native = interlock.simulate_all(asked, engine="native")
+    try:
+        found = interlock.simulate_all(asked, engine="simgrid", threads=2)
+    except interlock.ScenarioError as error:
+        if "this build has no SimGrid" not in str(error):
+            raise
+        pytest.skip("SimGrid; install libsimgrid-dev to run it")
+    assert [step.to_dict()["engine"] for step in found] == ["simgrid", "simgrid"]
+    times = [step.step_time_s for step in native]
+    assert times[0] != times[1]
+    assert [step.step_time_s for step in found] == pytest.approx(times, rel=1e-9)
+    with pytest.raises(ChildProcessError):  # none is left
+        os.waitpid(-1, os.WNOHANG)
+
+
 def test_a_sweep_has_a_row_for_each_combination_equal_to_its_simulation(pandas, scenario):
     paired = {("parallel.pipeline", "parallel.data"): [(1, 8), (2, 4), (8, 1)]}
     table = interlock.sweep(scenario, {**paired, "training.micro_batch_size": [1, 2]})

@@ -14,7 +14,7 @@
 
 #include "base/error.h"
 #include "scenarios/sweep/told_failure.h"
-#include "sim/engines/unavailable.h"
+#include "sim/processes/unavailable.h"
 
 namespace interlock::worker_pool_test {
 namespace {

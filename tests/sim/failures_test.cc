@@ -13,10 +13,11 @@
 #include <vector>
 
 #include "base/error.h"
-#include "sim/engines/child.h"
-#include "sim/engines/unavailable.h"
+#include "sim/processes/child.h"
+#include "sim/processes/unavailable.h"
 #include "tests/sim/support/realised.h"
 #include "tests/sim/support/test_chain.h"
+#include "tests/sim/support/thrown_kind.h"
 #include "tests/support/sanitized.h"
 
 namespace interlock::failures_test {
@@ -53,10 +54,6 @@ std::vector<std::function<Realised(const Program&)>> all_engines() {
   return {[](const Program& p) { return realise(p, run_longest_path); },
           [](const Program& p) { return realise(p, run_event_loop); },
           [](const Program& p) { return realise_simgrid(p); }};
-}
-
-bool says(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 /// The message of the Error that `run` throws; empty if it throws none.
@@ -200,22 +197,6 @@ TEST_CASE("an Error of a child keeps the file, line and path of each mistake") {
   CHECK(kept[1].line == 0);
   CHECK(kept[1].path == "/training/steps");
   CHECK(kept[1].message == "is 0; expected 1 or more");
-}
-
-/// Which of the kinds that callers tell apart `run` throws, and its words.
-std::string kind_of(const std::function<void()>& run) {
-  try {
-    run();
-  } catch (const Error& error) {
-    return std::string("Error: ") + error.what();
-  } catch (const Unavailable& lack) {
-    return std::string("Unavailable: ") + lack.what();
-  } catch (const std::logic_error& bug) {
-    return std::string("bug: ") + bug.what();
-  } catch (const std::exception& other) {
-    return std::string("other: ") + other.what();
-  }
-  return "nothing";
 }
 
 TEST_CASE("what is thrown in a child is of the same kind here") {

@@ -8,7 +8,7 @@
 #include "scenarios/sweep/rank_pool.h"
 #include "scenarios/sweep/told_failure.h"
 #include "scenarios/sweep/worker_pool.h"
-#include "sim/engines/child.h"
+#include "sim/processes/child.h"
 
 namespace interlock {
 

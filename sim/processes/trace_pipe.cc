@@ -1,15 +1,15 @@
-// An engine in a forked child: its trace comes back through a pipe, record by record.
+// Traces through a pipe, record by record.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/engines/child.h"
+#include "sim/processes/trace_pipe.h"
 
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 #include <new>
 #include <stdexcept>
@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "sim/engines/unavailable.h"
+#include "sim/processes/unavailable.h"
 
 namespace interlock {
 
@@ -37,9 +37,6 @@ enum class Tag : char {
   Bug,
   NoMemory
 };
-
-/// The status of a child whose memory ran out in SimGrid, which then aborts.
-constexpr int kOutOfMemory = 77;
 
 /// Writes tagged records to a pipe in large pieces. It allocates nothing: what it writes is whole
 /// however little memory is left.
@@ -86,7 +83,7 @@ class PipeWriter {
   std::size_t filled_ = 0;
 };
 
-/// The pipe ended within a record: the child died while it wrote it.
+/// The pipe ended within a record: the process died while it wrote it.
 struct CutShort {};
 
 /// Reads what PipeWriter wrote.
@@ -176,49 +173,8 @@ bool memory_is_out() {
   return false;
 }
 
-/// noexcept: nothing thrown here may reach the parent's handlers, which stand around this call.
-[[noreturn]] void run_and_exit(int pipe, const Program& program, const TraceSink& wanted,
-                               RunSummary (*engine)(const Program&, const TraceSink&)) noexcept {
-  PipeWriter writer(pipe);
-  TraceSink sink;
-  if (wanted.span) sink.span = [&](const Span& span) { writer.put(Tag::Span, span); };
-  if (wanted.transfer) {
-    sink.transfer = [&](const Transfer& transfer) { writer.put(Tag::Transfer, transfer); };
-  }
-  if (wanted.memory) {
-    sink.memory = [&](const MemoryChange& change) { writer.put(Tag::Memory, change); };
-  }
-  if (wanted.collective) {
-    sink.collective = [&](const CollectiveSpan& span) { writer.put(Tag::Collective, span); };
-  }
-  std::signal(SIGABRT, [](int) {
-    if (memory_is_out()) _exit(kOutOfMemory);
-  });
-  try {
-    const RunSummary summary = engine(program, sink);
-    writer.put(Tag::Done, summary.tasks);
-    writer.put(summary.makespan);
-    writer.put_text(summary.engine);
-  } catch (const std::bad_alloc&) {
-    writer.put(Tag::NoMemory);
-  } catch (const Error& error) {
-    put_error(writer, error);
-  } catch (const Unavailable& lack) {
-    writer.put(Tag::Unavailable);
-    writer.put_text(lack.what());
-  } catch (const std::exception& bug) {
-    writer.put(Tag::Bug);
-    writer.put_text(bug.what());
-  } catch (...) {
-    writer.put(Tag::Bug);
-    writer.put_text("the engine threw what is no std::exception");
-  }
-  writer.flush();
-  _exit(0);  // SimGrid's destructors and our parent's buffers are none of the child's business
-}
-
-/// Returns true when the child said that it was done, false where the pipe ended before.
-/// Throws: see run_in_child(), and CutShort.
+/// Returns true when the engine said that it was done, false where the pipe ended before.
+/// Throws: see take_trace(), and CutShort.
 bool read_trace(PipeReader& reader, const TraceSink& sink, RunSummary& summary) {
   for (Tag tag = Tag::Error; reader.next(tag);) {
     switch (tag) {
@@ -252,56 +208,97 @@ bool read_trace(PipeReader& reader, const TraceSink& sink, RunSummary& summary) 
   return false;
 }
 
-/// The child's end of the pipe, and its end, whatever happens here.
-struct Child {
-  int pipe;
-  pid_t id;
-  int status = 0;
-  void wait() {
-    if (pipe >= 0) ::close(pipe);
-    pipe = -1;
-    if (id > 0) ::waitpid(id, &status, 0);
-    id = 0;
-  }
-  ~Child() { wait(); }
-};
+/// Returns true for signals that people and systems end processes by, and faults never raise.
+bool comes_from_outside(int signal) {
+  return signal == SIGTERM || signal == SIGHUP || signal == SIGINT || signal == SIGXCPU;
+}
 
 }  // namespace
 
-RunSummary run_in_child(const Program& program, const TraceSink& sink,
-                        RunSummary (*engine)(const Program&, const TraceSink&)) {
-  int ends[2];
-  if (::pipe(ends) != 0) {
-    throw Unavailable(std::string("cannot make a pipe: ") + std::strerror(errno));
+WantedTrace wanted_by(const TraceSink& sink) {
+  return {.spans = static_cast<bool>(sink.span),
+          .transfers = static_cast<bool>(sink.transfer),
+          .memory = static_cast<bool>(sink.memory),
+          .collectives = static_cast<bool>(sink.collective)};
+}
+
+// noexcept: nothing thrown here may reach the handlers of a forked process, which stand around
+// this.
+void run_and_exit(int pipe, const WantedTrace& wanted,
+                  const std::function<RunSummary(const TraceSink&)>& run) noexcept {
+  PipeWriter writer(pipe);
+  TraceSink sink;
+  if (wanted.spans) sink.span = [&](const Span& span) { writer.put(Tag::Span, span); };
+  if (wanted.transfers) {
+    sink.transfer = [&](const Transfer& transfer) { writer.put(Tag::Transfer, transfer); };
   }
-  std::fflush(nullptr);  // or the child might print what waits here a second time
-  const pid_t id = ::fork();
-  if (id < 0) throw Unavailable(std::string("cannot start a process: ") + std::strerror(errno));
-  if (id == 0) {
-    ::close(ends[0]);
-    run_and_exit(ends[1], program, sink, engine);
+  if (wanted.memory) {
+    sink.memory = [&](const MemoryChange& change) { writer.put(Tag::Memory, change); };
   }
-  ::close(ends[1]);
-  Child child{ends[0], id};
-  PipeReader reader(ends[0]);
+  if (wanted.collectives) {
+    sink.collective = [&](const CollectiveSpan& span) { writer.put(Tag::Collective, span); };
+  }
+  std::signal(SIGABRT, [](int) {  // SimGrid aborts when its memory runs out
+    if (memory_is_out()) _exit(kOutOfMemory);
+  });
+  try {
+    const RunSummary summary = run(sink);
+    writer.put(Tag::Done, summary.tasks);
+    writer.put(summary.makespan);
+    writer.put_text(summary.engine);
+  } catch (const std::bad_alloc&) {
+    writer.put(Tag::NoMemory);
+  } catch (const Error& error) {
+    put_error(writer, error);
+  } catch (const Unavailable& lack) {
+    writer.put(Tag::Unavailable);
+    writer.put_text(lack.what());
+  } catch (const std::exception& bug) {
+    writer.put(Tag::Bug);
+    writer.put_text(bug.what());
+  } catch (...) {
+    writer.put(Tag::Bug);
+    writer.put_text("the engine threw what is no std::exception");
+  }
+  writer.flush();
+  _exit(0);  // SimGrid's destructors and our parent's buffers are none of the child's business
+}
+
+RunSummary EngineProcess::take_trace(const TraceSink& sink) {
+  PipeReader reader(pipe_);
   RunSummary summary;
   bool done = false;
   try {
     done = read_trace(reader, sink, summary);
   } catch (const CutShort&) {  // it died, see below
   }
-  child.wait();
-  if (WIFEXITED(child.status) && WEXITSTATUS(child.status) == kOutOfMemory) throw std::bad_alloc();
-  if (!done && WIFSIGNALED(child.status) && WTERMSIG(child.status) == SIGKILL) {
+  wait();
+  if (WIFEXITED(status_) && WEXITSTATUS(status_) == kOutOfMemory) throw std::bad_alloc();
+  if (done) return summary;
+  if (WIFSIGNALED(status_) && WTERMSIG(status_) == SIGKILL) {
     throw Unavailable(
         "the engine's process died by signal 9, as when memory runs out; expected a "
         "smaller scenario, or more memory");
   }
-  if (!done) {
-    throw std::runtime_error("the engine's process died with status " +
-                             std::to_string(child.status));
+  if (WIFSIGNALED(status_) && comes_from_outside(WTERMSIG(status_))) {
+    throw Unavailable("the engine's process was ended by signal " +
+                      std::to_string(WTERMSIG(status_)) + "; expected it to run to its end");
   }
-  return summary;
+  throw std::runtime_error("the engine's process died with status " + std::to_string(status_));
+}
+
+void EngineProcess::wait() {
+  if (pipe_ >= 0) {
+    // The other side must not wait for a reader, also where a child of this process has a copy.
+    ::shutdown(pipe_, SHUT_RDWR);  // of a socket; a pipe stays as it is
+    ::close(pipe_);
+  }
+  pipe_ = -1;
+  if (id_ <= 0) return;
+  // A host that lets its children go by themselves leaves no status.
+  while (::waitpid(id_, &status_, 0) < 0 && errno == EINTR) {
+  }
+  id_ = 0;
 }
 
 }  // namespace interlock
