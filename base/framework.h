@@ -21,8 +21,8 @@ struct CudaGraphs {
   bool operator==(const CudaGraphs&) const = default;
 };
 
-/// What one kernel does of routing where a framework else takes small steps: scores, choices and
-/// the loss that balances them; moves of tokens among experts.
+/// Parts of routing that one kernel does where a framework else takes small steps: scores, choices
+/// and the loss that balances them; moves of tokens among experts.
 struct FusedRouting {
   bool router = false, permutation = false;
   bool operator==(const FusedRouting&) const = default;

@@ -26,8 +26,10 @@ void pass(Bytes& bytes, Is<OpInfo> auto& op) {
 
 template <class Bytes>
 void pass(Bytes& bytes, Is<Rank> auto& rank) {
-  auto& [first_stream, streams, stages, weight_versions, resident, libraries, host, order] = rank;
-  bytes(first_stream, streams, stages, weight_versions, resident, libraries, host, order);
+  auto& [first_stream, streams, stages, weight_versions, resident, libraries, update_copies, host,
+         order] = rank;
+  bytes(first_stream, streams, stages, weight_versions, resident, libraries, update_copies, host,
+        order);
 }
 
 template <class Bytes>
