@@ -46,6 +46,7 @@ class ConfigFields {
 
  private:
   void read(const std::string& name, const JsonValue& value, const ConfigType* type);
+  void refuse_unknown() const;
 
   JsonNode config_;
   Diagnostics& diagnostics_;
