@@ -52,6 +52,12 @@ constexpr std::string_view kQwen3NextTraits =
     R"({"norm": "rmsnorm", "gated_mlp": true, "bias": false, "positions": "rotary", "qk_norm":
         true, "attention_gate": true})";
 
+constexpr std::string_view kBertTraits =
+    R"({"norm_position": "post", "embedding_norm": true, "bidirectional": true})";
+constexpr std::string_view kRobertaFields =
+    R"({"vocab_size": 50265, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads":
+        12, "intermediate_size": 3072, "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob":
+        0.1, "max_position_embeddings": 512, "type_vocab_size": 2, "tie_word_embeddings": true})";
 constexpr std::string_view kBailingFields =
     R"({"vocab_size": 30592, "hidden_size": 1024, "intermediate_size": null,
         "num_hidden_layers": 24, "num_attention_heads": 16, "num_key_value_heads": null,
@@ -85,7 +91,7 @@ constexpr ConfigType kTypes[] = {
          false, "use_qk_norm": true})"},
     {"bailing_moe", kLlamaTraits, kBailingFields},
     {"bailing_moe_v2", kLlamaTraits, kBailingFields},
-    {"bert", R"({"norm_position": "post", "embedding_norm": true, "bidirectional": true})",
+    {"bert", kBertTraits,
      R"({"vocab_size": 30522, "hidden_size": 768, "num_hidden_layers": 12,
          "num_attention_heads": 12, "intermediate_size": 3072, "hidden_dropout_prob": 0.1,
          "attention_probs_dropout_prob": 0.1, "max_position_embeddings": 512, "type_vocab_size":
@@ -94,6 +100,7 @@ constexpr ConfigType kTypes[] = {
      R"({"vocab_size": 250880, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads":
          8, "intermediate_size": null, "attention_dropout": 0, "hidden_dropout": 0,
          "tie_word_embeddings": true})"},
+    {"camembert", kBertTraits, kRobertaFields},
     {"cohere",
      R"({"norm_bias": false, "gated_mlp": true, "bias": false, "positions": "rotary",
          "parallel_residual": true, "shared_norm": true})",
@@ -121,6 +128,10 @@ constexpr ConfigType kTypes[] = {
          "n_group": null, "topk_group": null, "topk_method": null,
          "moe_intermediate_size": 1407})"},
     {"deepseek_v3", kDeepSeekV3Traits, kDeepSeekV3Fields},
+    {"distilbert", kBertTraits,
+     R"({"vocab_size": 30522, "hidden_size": 768, "num_hidden_layers": 6, "num_attention_heads":
+         12, "intermediate_size": 3072, "hidden_dropout": 0.1, "attention_dropout": 0.1,
+         "max_position_embeddings": 512, "type_vocab_size": 0, "tie_word_embeddings": true})"},
     {"dots1",
      R"({"norm": "rmsnorm", "gated_mlp": true, "bias": false, "positions": "rotary", "qk_norm":
          true, "router_bias": true})",
@@ -471,6 +482,7 @@ constexpr ConfigType kTypes[] = {
          "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32,
          "head_dim": 128, "max_position_embeddings": 128000, "attention_bias": false,
          "attention_dropout": 0, "tie_word_embeddings": false})"},
+    {"roberta", kBertTraits, kRobertaFields},
     {"seed_oss", kLlamaTraits,
      R"({"vocab_size": 155136, "hidden_size": 4096, "intermediate_size": 27648,
          "num_hidden_layers": 64, "num_attention_heads": 80, "num_key_value_heads": 8,
@@ -506,9 +518,12 @@ constexpr ConfigType kTypes[] = {
      R"({"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
          "intermediate_size": 3072, "hidden_dropout_prob": 0, "attention_probs_dropout_prob": 0,
          "image_size": 224, "patch_size": 16, "num_channels": 3, "qkv_bias": true})"},
+    {"xlm-roberta", kBertTraits, kRobertaFields},
 };
 
 constexpr const char* kIndexer = "attention to the tokens that an indexer chooses (index_topk)";
+constexpr const char* kBothWays =
+    "attention between contents and places, both ways (relative_attention)";
 constexpr const char* kLightning = "lightning attention (attn_type_list, layer_group_size)";
 constexpr const char* kShortConvolutions =
     "short convolutions in the place of attention (conv_L_cache)";
@@ -521,10 +536,14 @@ constexpr const char* kSharedKeys =
     "global_head_dim)";
 
 constexpr UnmodelledType kUnmodelledTypes[] = {
+    {"albert", "layers that share their weights (num_hidden_groups)"},
     {"bailing_hybrid", kLightning},
     {"bailing_moe_linear", kLightning},
+    {"deberta", kBothWays},
+    {"deberta-v2", kBothWays},
     {"deepseek_v32", kIndexer},
     {"deepseek_v4", "compressed attention and several residual streams (compress_ratios, hc_mult)"},
+    {"electra", "a second network that makes what it learns from (embedding_size, generator)"},
     {"falcon_h1", "attention and Mamba 2 side by side in each layer (mamba_d_ssm)"},
     {"gemma3n_text",
      "four streams that a layer predicts and corrects (AltUp: altup_num_inputs), a table of "

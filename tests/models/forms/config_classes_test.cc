@@ -128,6 +128,31 @@ TEST_CASE("OPT's norms come behind the sums in one size, whose words have anothe
   CHECK(narrow[0].find("/model/word_embed_proj_dim: words of another width") != std::string::npos);
 }
 
+TEST_CASE("likes of BERT see both sides of a word, and predict hidden ones") {
+  // Words, places and types, a norm; blocks of four matrices and two of four times the width, each
+  // with biases, and two norms; a dense layer with a norm, and a bias for each word.
+  const auto weights = [](std::int64_t words, std::int64_t places, std::int64_t types,
+                          std::int64_t layers, std::int64_t width) {
+    const std::int64_t block = 4 * (width * width + width) + 2 * 4 * width * width + 5 * width;
+    return (words + places + types + 2) * width + layers * (block + 4 * width) + width * width +
+           width + 2 * width + words;
+  };
+  const ModelGraph roberta = built(R"({"base": {"model_type": "roberta", "architectures":
+      ["RobertaForMaskedLM"], "max_position_embeddings": 514, "type_vocab_size": 1},
+      "sequence_length": 512})");
+  CHECK(parameters_of(roberta) == weights(50265, 514, 1, 12, 768));
+  CHECK(parameters_of(roberta) == 124'697'433);
+  CHECK(parameters_of(built(R"({"base": {"model_type": "xlm-roberta", "hidden_size": 1024,
+      "intermediate_size": 4096, "num_hidden_layers": 24, "num_attention_heads": 16,
+      "vocab_size": 250002, "max_position_embeddings": 514, "type_vocab_size": 1},
+      "sequence_length": 512})")) == weights(250002, 514, 1, 24, 1024));
+  CHECK(parameters_of(built(R"({"model_type": "distilbert", "dim": 768, "hidden_dim": 3072,
+      "n_heads": 12, "n_layers": 6, "activation": "gelu", "tie_weights_": true,
+      "sinusoidal_pos_embds": false})")) == weights(30522, 512, 0, 6, 768));
+  const ModelGraph causal = built(R"({"base": {"model_type": "gpt2"}, "sequence_length": 512})");
+  CHECK(forward_flops(roberta, 0) > forward_flops(causal, 0));  // no pair is masked
+}
+
 TEST_CASE("all fields that nothing is known of are one mistake") {
   const auto all = mistakes(R"({"model_type": "new", "a1": 1, "a2": 1, "a3": 1, "a4": 1, "a5": 1,
       "a6": 1, "a7": 1, "a8": 1})");
