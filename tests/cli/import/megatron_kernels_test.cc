@@ -88,6 +88,23 @@ TEST_CASE("graphs have the same scopes under their older and their newer name") 
   }
 }
 
+TEST_CASE("what Megatron's own examples say is known by its name") {
+  const Folder folder;
+  folder.file("run.sh", script("--no-position-embedding --use-megatron-fsdp --fsdp-double-buffer "
+                               "--fsdp-manual-registration --init-model-with-meta-device "
+                               "--data-parallel-sharding-strategy optim_grads_params"));
+  const Outcome run = run_program({"import", "megatron", "run.sh", "--cluster", "dgx-h100", "--out",
+                                   "made.json", "--json", "-"},
+                                  folder.path());
+  REQUIRE(run.exit_code == 0);
+  const JsonValue told = parse_json(run.out, "told.json");
+  CHECK(told.find("unknown")->items.empty());
+  std::string matters;
+  for (const JsonValue& one : told.find("not_predicted")->items)
+    matters += described(one) + one.text;
+  CHECK(matters.find("fsdp-double-buffer") != std::string::npos);
+}
+
 /// Returns the step time and the peak memory.
 std::pair<double, double> predicted(const Folder& folder, const std::string& file,
                                     const Words& set) {
