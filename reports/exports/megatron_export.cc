@@ -47,10 +47,19 @@ const BlockForm& form_of(const Transformer& m) {
   return dense != m.forms.end() ? *dense : m.forms.front();
 }
 
-/// Returns true if layers differ in more than whether they have experts.
+/// Returns the window of the layers that have one; nothing if none has.
+std::optional<int> window_of(const Transformer& m) {
+  const auto has = [](const BlockForm& form) { return form.window.has_value(); };
+  const auto found = std::ranges::find_if(m.forms, has);
+  return found != m.forms.end() ? found->window : std::nullopt;
+}
+
+/// Returns true if layers differ in more than whether they have experts, and a window.
 bool layers_differ(const Transformer& m) {
   const BlockForm& one = form_of(m);
+  const std::optional<int> window = window_of(m);
   return std::ranges::any_of(m.forms, [&](BlockForm other) {
+    if (other.window == window || !other.window) other.window = one.window;
     if (other.ffn == FeedForward::Experts) {
       other.ffn = one.ffn;
       other.ffn_hidden_size = one.ffn_hidden_size;
@@ -63,7 +72,7 @@ void check_layers(ExportedPlan& e) {
   const Transformer& m = e.shape();
   const BlockForm& b = form_of(m);
   e.refuse_if(layers_differ(m), "/model/layer_pattern",
-              "is told of one form of layers, with experts or without");
+              "is told of one form of layers, with experts or without, with one window or none");
   e.refuse_if(!attends(b.mixer), "/model/attention",
               "has attention in every layer here; expected materialised or fused");
   e.refuse_if(b.ffn == FeedForward::None, "/model/ffn", "has an MLP or experts in every layer");
@@ -129,6 +138,27 @@ void add_latents(ExportedPlan& e, MegatronLines& a) {
   a.end_line();
 }
 
+/// Writes the window, and which layers have it: all but every n-th, or a list.
+void add_windows(const Transformer& m, MegatronLines& a) {
+  const std::optional<int> window = window_of(m);
+  if (!window) return;
+  a.add("window-size", std::to_string(*window - 1) + ",0");
+  const std::size_t layers = m.layers.size();
+  std::string list;
+  std::size_t first_full = layers;
+  for (std::size_t i = layers; i-- > 0;) {
+    const bool has = m.block_of(i).window.has_value();
+    list = (has ? "1" : "0") + (list.empty() ? "" : "," + list);
+    if (!has) first_full = i;
+  }
+  if (first_full == layers) return;
+  bool regular = true;
+  for (std::size_t i = 0; i < layers; ++i) {
+    regular = regular && m.block_of(i).window.has_value() == ((i + 1) % (first_full + 1) != 0);
+  }
+  a.add("window-attn-skip-freq", regular ? std::to_string(first_full + 1) : "\"([" + list + "])\"");
+}
+
 void add_form(ExportedPlan& e, MegatronLines& a) {
   const Transformer& m = e.shape();
   const BlockForm& b = form_of(m);
@@ -149,7 +179,7 @@ void add_form(ExportedPlan& e, MegatronLines& a) {
   a.add("position-embedding-type", learned ? "learned_absolute" : b.rotary ? turned : "none");
   if (b.scaled_rotation) a.add("rotary-scaling-factor", kStretch);
   if (b.rotary_share != 1) a.add("rotary-percent", number_text(b.rotary_share));
-  if (b.window) a.add("window-size", std::to_string(*b.window - 1) + ",0");
+  add_windows(m, a);
   a.add("attention-backend", b.mixer == Mixer::Fused ? "flash" : "unfused");
   a.end_line();
 }

@@ -88,6 +88,31 @@ TEST_CASE("graphs have the same scopes under their older and their newer name") 
   }
 }
 
+TEST_CASE("windows of some layers are read, and written, as a number or a list") {
+  const Folder folder;
+  const auto pattern = [&](const std::string& skip) -> std::string {
+    CHECK(imported(folder, script("--window-size 127,0 --window-attn-skip-freq " + skip)) == "");
+    const JsonValue made = read_json_file(folder.path("made.json"));
+    const JsonValue* found = made.find("model")->find("layer_pattern");
+    std::string forms;  // of each form how many layers: with w, without f
+    if (found == nullptr) return made.find("model")->find("sliding_window") ? "all" : "none";
+    for (const JsonValue& one : found->items) {
+      forms += (one.find("sliding_window") ? "f" : "w") +
+               std::to_string(static_cast<int>(one.find("repeat")->number));
+    }
+    return forms;
+  };
+  CHECK(pattern("2") == "w1f1");
+  CHECK(pattern("6") == "w5f1");
+  CHECK(pattern("1") == "none");
+  CHECK(pattern("9") == "all");
+  CHECK(pattern("\"([1]*3+[0]*1+[1]*3+[0]*1)\"") == "w3f1");
+  CHECK(pattern("\"[1,1,0,1,1,0,1,1]\"") == "w2f1");
+  CHECK(imported(folder, script("--window-size 127,0 --window-attn-skip-freq \"[1,0]\""))
+            .find("--window-attn-skip-freq: expected a number N, or a list for all 8 layers") !=
+        std::string::npos);
+}
+
 TEST_CASE("what Megatron's own examples say is known by its name") {
   const Folder folder;
   folder.file("run.sh", script("--no-position-embedding --use-megatron-fsdp --fsdp-double-buffer "
@@ -131,13 +156,16 @@ const char* const kMixture = R"({
 TEST_CASE("graphs, clamps, stretched positions and layers on the host go to arguments and back") {
   const Folder folder;
   folder.file("s.json", kMixture);
-  const auto plain = predicted(folder, "s.json", {});
   for (const auto& [set, written] : std::initializer_list<std::pair<std::string, std::string>>{
            {"training.cuda_graphs=step", "--cuda-graph-impl full_iteration"},
            {R"(training.cuda_graphs=["attention", "router"])",
             "--cuda-graph-scope attn moe_router moe_preprocess"},
            {"model.clamped_mlp=true", "--quick-geglu --activation-func-clamp-value 7.0"},
            {"model.scaled_rotation=true", "--position-embedding-type yarn"},
+           {R"(model.layer_pattern=[{"repeat": 3, "sliding_window": 64}, {}])",
+            "--window-size 63,0 --window-attn-skip-freq 4"},
+           {R"(model.layer_pattern=[{"sliding_window": 64}, {"repeat": 2}])",
+            "--window-size 63,0 --window-attn-skip-freq \"([1,0,0,1,0,0,1,0])\""},
            {R"(training.offload={"activations": 0.375})", "--cpu-offloading-num-layers 3"}}) {
     CAPTURE(set);
     const Outcome out = run_program(
@@ -147,12 +175,14 @@ TEST_CASE("graphs, clamps, stretched positions and layers on the host go to argu
     REQUIRE(out.exit_code == 0);
     CHECK(out.out.find(written) != std::string::npos);
     CHECK(imported(folder, out.out, "1", "none") == "");
-    // Only a framework says how long the host takes to issue a kernel, and which there are.
+    // Only a framework says how long the host takes to issue a kernel, and which there are. Where
+    // it takes longer than the kernels, windows are of no use.
+    const std::string issue = written.find("--window") != std::string::npos ? "1 us" : "20 us";
     const std::string framework =
-        R"(training.framework={"kernel_issue": "20 us", "routing": "steps"})";
-    const auto there = predicted(folder, "s.json", {set});
+        R"(training.framework={"routing": "steps", "kernel_issue": ")" + issue + "\"}";
+    const auto there = predicted(folder, "s.json", {set, framework});
     CHECK(predicted(folder, "made.json", {framework}) == there);
-    CHECK(there != plain);
+    CHECK(there != predicted(folder, "s.json", {framework}));
   }
 }
 
