@@ -262,6 +262,7 @@ constexpr std::array kMattering = std::to_array<Mattering>({
     {"no-gradient-accumulation-fusion", "gradients are added up as the framework's entry says"},
     {"no-masked-softmax-fusion", kPriced},
     {"no-overlap-p2p-communication", "messages run beside kernels"},
+    {"no-rope-freq", "every layer turns its positions"},
     {"num-layers-at-", kPrecision},
     {"num-tokens-to-generate", kText},
     {"nccl-ub", kPriced},

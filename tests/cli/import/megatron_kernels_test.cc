@@ -115,9 +115,10 @@ TEST_CASE("windows of some layers are read, and written, as a number or a list")
 
 TEST_CASE("what Megatron's own examples say is known by its name") {
   const Folder folder;
-  folder.file("run.sh", script("--no-position-embedding --use-megatron-fsdp --fsdp-double-buffer "
-                               "--fsdp-manual-registration --init-model-with-meta-device "
-                               "--data-parallel-sharding-strategy optim_grads_params"));
+  folder.file("run.sh",
+              script("--no-position-embedding --use-megatron-fsdp --fsdp-double-buffer "
+                     "--fsdp-manual-registration --init-model-with-meta-device --no-rope-freq 4 "
+                     "--data-parallel-sharding-strategy optim_grads_params"));
   const Outcome run = run_program({"import", "megatron", "run.sh", "--cluster", "dgx-h100", "--out",
                                    "made.json", "--json", "-"},
                                   folder.path());
