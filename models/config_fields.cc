@@ -480,7 +480,8 @@ void ConfigFields::read(const std::string& name, const JsonValue& value, const C
     fields_.push_back({field, is_among(kListed, field) ? entry_of(value) : value});
     fields_.back().second.written =
         std::make_shared<const std::string>(json_pointer(config_.path, name));
-  } else if (!says_none(value) && !is_among(kSaidByClass, field)) {
+  } else if (!says_none(value) && !is_among(kSaidByClass, field) &&
+             !(field == "use_qk_norm" && type->traits.find("\"qk_norm\"") != type->traits.npos)) {
     report(diagnostics_, config_.child(name),
            described(value) + " shapes a model, but those of model_type " +
                in_quotes(std::string(type->name)) +

@@ -153,6 +153,12 @@ TEST_CASE("likes of BERT see both sides of a word, and predict hidden ones") {
   CHECK(forward_flops(roberta, 0) > forward_flops(causal, 0));  // no pair is masked
 }
 
+TEST_CASE("a field may say once more that heads are normed, and not of a class without") {
+  CHECK(
+      mistakes(R"({"model_type": "gemma3_text", "qk_norm": true, "sequence_length": 8})").empty());
+  CHECK(mistakes(R"({"model_type": "llama", "qk_norm": true})").size() == 1);
+}
+
 TEST_CASE("all fields that nothing is known of are one mistake") {
   const auto all = mistakes(R"({"model_type": "new", "a1": 1, "a2": 1, "a3": 1, "a4": 1, "a5": 1,
       "a6": 1, "a7": 1, "a8": 1})");
