@@ -34,6 +34,7 @@ constexpr Alias kAliases[] = {
     {"num_heads", "num_attention_heads"},
     {"num_query_heads", "num_attention_heads"},
     {"n_head_kv", "num_key_value_heads"},
+    {"kv_n_heads", "num_key_value_heads"},
     {"num_kv_heads", "num_key_value_heads"},
     {"n_kv_heads", "num_key_value_heads"},
     {"attention_head_dim", "head_dim"},
@@ -51,6 +52,7 @@ constexpr Alias kAliases[] = {
     {"experts_per_token", "num_experts_per_tok"},
     {"moe_k", "num_experts_per_tok"},
     {"moe_topk", "num_experts_per_tok"},
+    {"moe_top_k", "num_experts_per_tok"},
     {"num_shared_experts", "n_shared_experts"},
     {"num_shared_expert", "n_shared_experts"},
     {"moe_num_shared_experts", "n_shared_experts"},
@@ -79,6 +81,7 @@ constexpr Alias kAliases[] = {
     {"attn_output_gate", "attention_gate"},
     {"hybrid_layer_pattern", "hybrid_override_pattern"},
     {"dropout_rate", "hidden_dropout"},
+    {"emb_pdrop", "embd_pdrop"},
     {"dropout", "hidden_dropout"},
     {"in_channels", "num_channels"},
     {"in_chans", "num_channels"},
@@ -264,6 +267,12 @@ constexpr std::string_view kSilent[] = {
     "attention_softmax_in_fp32",
     "scale_attention_softmax_in_fp32",
     "scale_attn_weights",
+    "softmax_scale",
+    "clip_qkv",
+    "attn_type",
+    "attn_impl",
+    "alibi_bias_max",
+    "moe_loss_weight",
     "scale_attn_by_inverse_layer_idx",
     "reorder_and_upcast_attn",
     "apply_residual_connection_post_layernorm",
@@ -427,7 +436,15 @@ ConfigFields::ConfigFields(const JsonNode& config, const ConfigType* type, Diagn
     : config_(config), diagnostics_(diagnostics) {
   if (type != nullptr) fields_ = parse_json(type->fields, "").members;
   for (JsonMember& field : fields_) place_at(*config.value, field.second);
-  for (const auto& [name, value] : config.value->members) read(name, value, type);
+  for (const auto& [name, value] : config.value->members) {
+    // DBRX and MPT say in parts what others say beside each other.
+    const bool is_part = name == "attn_config" || name == "ffn_config";
+    if (!is_part || value.kind != Kind::Object) {
+      read(name, value, type);
+      continue;
+    }
+    for (const auto& [inner, field] : value.members) read(inner, field, type);
+  }
   if (type == nullptr && !unknown_.empty()) refuse_unknown();
 }
 

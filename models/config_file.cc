@@ -220,6 +220,12 @@ class Translation {
     if (fields_.is_true("multi_query") && !newer) put("kv_heads", json_number(1));
     const double hidden = fields_.amount("hidden_size").value_or(0);
     const double size = fields_.amount("head_dim").value_or(heads > 0 ? hidden / heads : 0);
+    if (const auto ratio = fields_.amount("expansion_ratio")) {
+      put("ffn_hidden_size", json_number(*ratio * hidden));
+    }
+    if (fields_.find("no_bias") && !fields_.is_true("no_bias")) {
+      fields_.refuse("no_bias", "one with biases is not known here; expected true");
+    }
     const JsonValue* norms_first = fields_.find("do_layer_norm_before");  // OPT's, but for one size
     if (norms_first != nullptr && !norms_first->boolean) put("norm_position", json_text("post"));
     if (fields_.amount("word_embed_proj_dim").value_or(hidden) != hidden) {
@@ -428,6 +434,15 @@ bool refuse_unmodelled(const JsonNode& config, Diagnostics& diagnostics) {
   return true;
 }
 
+/// Returns the name of the part that reads text, where a configuration has several.
+const char* text_part(const JsonValue& config) {
+  for (const char* name : {"llm_config", "language_config"}) {
+    const JsonValue* part = config.find(name);
+    if (part != nullptr && part->kind == Kind::Object) return name;
+  }
+  return "text_config";
+}
+
 const ConfigType* type_of(const JsonValue& config) {
   const JsonValue* name = config.find("model_type");
   if (name == nullptr) return nullptr;
@@ -466,10 +481,11 @@ bool is_config(const JsonValue& object) {
 
 std::optional<JsonValue> model_of_config(const JsonNode& config, Diagnostics& diagnostics) {
   const ConfigType* type = type_of(*config.value);
-  const JsonValue* inner = config.value->find("text_config");
+  const char* const part = text_part(*config.value);
+  const JsonValue* inner = config.value->find(part);
   const bool has_own = type != nullptr && config.value->find("hidden_size") != nullptr;
   if (inner != nullptr && inner->kind == Kind::Object && !has_own) {
-    auto model = model_of_config(config.child("text_config"), diagnostics);
+    auto model = model_of_config(config.child(part), diagnostics);
     const JsonValue* tied = config.value->find("tie_word_embeddings");
     if (model && tied != nullptr && !inner->find("tie_word_embeddings")) {
       std::erase_if(model->members,

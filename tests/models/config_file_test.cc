@@ -343,7 +343,7 @@ TEST_CASE("a field that shapes a model is refused where its class does not know 
   CHECK(mistake("{\"model_type\": \"llama\",\n\"num_local_experts\": 8}") ==
         "s.json:2: /model/num_local_experts: 8 shapes a model, but those of model_type \"llama\" "
         "have no such field; expected it taken out, or a model_type that has it, e.g. "
-        "bailing_moe, bailing_moe_v2 or deepseek_v2");
+        "bailing_moe, bailing_moe_v2 or dbrx");
   CHECK(mistake(R"({"model_type": "mistral", "attention_bias": true, "sequence_length": 1})")
             .find("/model/attention_bias: true shapes a model") != std::string::npos);
   CHECK(mistake(R"({"model_type": "bert", "add_cross_attention": true})") ==

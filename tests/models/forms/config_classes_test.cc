@@ -159,6 +159,40 @@ TEST_CASE("a field may say once more that heads are normed, and not of a class w
   CHECK(mistakes(R"({"model_type": "llama", "qk_norm": true})").size() == 1);
 }
 
+TEST_CASE("DBRX and MPT say in parts what heads and MLPs are") {
+  const auto dbrx = parameters_of(built(R"({"base": {"model_type": "dbrx", "d_model": 6144,
+      "n_heads": 48, "n_layers": 40, "max_seq_len": 32768, "vocab_size": 100352, "emb_pdrop": 0.0,
+      "attn_config": {"kv_n_heads": 8, "rope_theta": 500000},
+      "ffn_config": {"ffn_hidden_size": 10752, "moe_num_experts": 16, "moe_top_k": 4}},
+      "sequence_length": 8})"));
+  const std::int64_t h = 6144, experts = 16 * 3 * h * 10752 + 16 * h;
+  CHECK(dbrx == 2 * 100352 * h + 40 * (2 * h * h + 2 * h * 8 * 128 + experts + 2 * h) + h);
+  CHECK(dbrx == 131'596'523'520);
+  const std::string mpt = R"({"model_type": "mpt", "d_model": 4096, "n_heads": 32, "n_layers": 32,
+      "vocab_size": 50432, "expansion_ratio": 4, "attn_config": {"alibi": true})";
+  const std::int64_t w = 4096;
+  CHECK(parameters_of(built(mpt + R"(, "no_bias": true})")) ==
+        50432 * w + 32 * (12 * w * w + 2 * w) + w);
+  REQUIRE(mistakes(mpt + R"(, "no_bias": false})").size() == 1);
+}
+
+TEST_CASE("the part that reads text is found by each of its names") {
+  const std::string text = R"({"model_type": "qwen2", "num_hidden_layers": 2})";
+  const auto whole = [&](const std::string& part) {
+    return built(R"({"base": {"model_type": "internvl_chat", ")" + part + R"(": )" + text +
+                 R"(, "vision_config": {"model_type": "intern_vit_6b", "hidden_size": 64},
+                 "downsample_ratio": 0.5}, "sequence_length": 8})");
+  };
+  const auto plain = parameters_of(built(R"({"base": )" + text + R"(, "sequence_length": 8})"));
+  for (const char* part : {"text_config", "llm_config", "language_config"}) {
+    CAPTURE(part);
+    const ModelGraph graph = whole(part);
+    CHECK(parameters_of(graph) == plain);
+    REQUIRE(graph.notes.size() == 1);
+    CHECK(graph.notes[0] == "the part that reads images (vision_config) is left out");
+  }
+}
+
 TEST_CASE("all fields that nothing is known of are one mistake") {
   const auto all = mistakes(R"({"model_type": "new", "a1": 1, "a2": 1, "a3": 1, "a4": 1, "a5": 1,
       "a6": 1, "a7": 1, "a8": 1})");
