@@ -436,14 +436,15 @@ ConfigFields::ConfigFields(const JsonNode& config, const ConfigType* type, Diagn
     : config_(config), diagnostics_(diagnostics) {
   if (type != nullptr) fields_ = parse_json(type->fields, "").members;
   for (JsonMember& field : fields_) place_at(*config.value, field.second);
-  for (const auto& [name, value] : config.value->members) {
+  for (const JsonMember& one : config.value->members) {
+    const auto& [name, value] = one;
     // DBRX and MPT say in parts what others say beside each other.
     const bool is_part = name == "attn_config" || name == "ffn_config";
     if (!is_part || value.kind != Kind::Object) {
-      read(name, value, type);
+      read(config, one, type);
       continue;
     }
-    for (const auto& [inner, field] : value.members) read(inner, field, type);
+    for (const JsonMember& inner : value.members) read(config.child(name), inner, type);
   }
   if (type == nullptr && !unknown_.empty()) refuse_unknown();
 }
@@ -471,18 +472,19 @@ void ConfigFields::refuse_unknown() const {
                ", or the model in keys of \"kind\": \"transformer\"");
 }
 
-void ConfigFields::read(const std::string& name, const JsonValue& value, const ConfigType* type) {
+void ConfigFields::read(const JsonNode& place, const JsonMember& member, const ConfigType* type) {
+  const auto& [name, value] = member;
   const std::string field(field_name(name));
   const auto known = std::ranges::find(fields_, field, &JsonMember::first);
   if (known != fields_.end()) {
     if (value.kind == Kind::Null && !is_among(kNullable, field)) return;
     known->second = is_among(kListed, field) ? entry_of(value) : value;
-    known->second.written = std::make_shared<const std::string>(json_pointer(config_.path, name));
+    known->second.written = std::make_shared<const std::string>(json_pointer(place.path, name));
     return;
   }
   if (is_among(kUnmodelled, field)) {
     if (says_none(value)) return;
-    report(diagnostics_, config_.child(name),
+    report(diagnostics_, place.child(name),
            described(value) +
                " shapes a model in a way that is not known here; expected it taken "
                "out, if a model without it will do");
@@ -496,10 +498,10 @@ void ConfigFields::read(const std::string& name, const JsonValue& value, const C
   if (type == nullptr) {
     fields_.push_back({field, is_among(kListed, field) ? entry_of(value) : value});
     fields_.back().second.written =
-        std::make_shared<const std::string>(json_pointer(config_.path, name));
+        std::make_shared<const std::string>(json_pointer(place.path, name));
   } else if (!says_none(value) && !is_among(kSaidByClass, field) &&
              !(field == "use_qk_norm" && type->traits.find("\"qk_norm\"") != type->traits.npos)) {
-    report(diagnostics_, config_.child(name),
+    report(diagnostics_, place.child(name),
            described(value) + " shapes a model, but those of model_type " +
                in_quotes(std::string(type->name)) +
                " have no such field; expected it taken out, or a model_type that has it, e.g. " +

@@ -174,6 +174,11 @@ TEST_CASE("DBRX and MPT say in parts what heads and MLPs are") {
   CHECK(parameters_of(built(mpt + R"(, "no_bias": true})")) ==
         50432 * w + 32 * (12 * w * w + 2 * w) + w);
   REQUIRE(mistakes(mpt + R"(, "no_bias": false})").size() == 1);
+  INFO("mistakes in parts have their place");
+  const auto wrong = mistakes(R"({"model_type": "llama",
+      "ffn_config": {"moe_num_experts": 8, "sparkle": 1}})");
+  REQUIRE(wrong.size() == 1);
+  CHECK(wrong[0].starts_with("s.json:2: /model/ffn_config/moe_num_experts: 8 shapes a model"));
 }
 
 TEST_CASE("the part that reads text is found by each of its names") {
