@@ -20,6 +20,10 @@ constexpr Alias kAliases[] = {
     {"n_embed", "hidden_size"},
     {"d_model", "hidden_size"},
     {"model_dim", "hidden_size"},
+    {"dim", "hidden_size"},
+    {"hidden_dim", "intermediate_size"},
+    {"activation", "hidden_act"},
+    {"tie_weights_", "tie_word_embeddings"},
     {"depth", "num_hidden_layers"},
     {"num_transformer_layers", "num_hidden_layers"},
     {"n_layer", "num_hidden_layers"},
@@ -30,6 +34,7 @@ constexpr Alias kAliases[] = {
     {"num_heads", "num_attention_heads"},
     {"num_query_heads", "num_attention_heads"},
     {"n_head_kv", "num_key_value_heads"},
+    {"kv_n_heads", "num_key_value_heads"},
     {"num_kv_heads", "num_key_value_heads"},
     {"n_kv_heads", "num_key_value_heads"},
     {"attention_head_dim", "head_dim"},
@@ -47,17 +52,26 @@ constexpr Alias kAliases[] = {
     {"experts_per_token", "num_experts_per_tok"},
     {"moe_k", "num_experts_per_tok"},
     {"moe_topk", "num_experts_per_tok"},
+    {"moe_top_k", "num_experts_per_tok"},
     {"num_shared_experts", "n_shared_experts"},
+    {"num_shared_expert", "n_shared_experts"},
     {"moe_num_shared_experts", "n_shared_experts"},
     {"moe_shared_expert_intermediate_size", "shared_expert_intermediate_size"},
     {"shared_intermediate_size", "shared_expert_intermediate_size"},
     {"mtp_num_hidden_layers", "num_nextn_predict_layers"},
     {"partial_rotary_factor", "rotary_pct"},
     {"parallel_attn", "use_parallel_residual"},
+    {"moe_router_enable_expert_bias", "use_routing_bias"},
+    {"mamba_n_heads", "mamba_num_heads"},
+    {"mamba_d_head", "mamba_head_dim"},
+    {"mamba_n_groups", "n_groups"},
+    {"mamba_chunk_size", "chunk_size"},
+    {"layers_block_type", "layer_types"},
     {"use_qkv_bias", "qkv_bias"},
     {"add_qkv_bias", "qkv_bias"},
     {"use_bias", "bias"},
     {"qk_layernorm", "use_qk_norm"},
+    {"qk_norm", "use_qk_norm"},
     {"normalize_qk_projections", "use_qk_norm"},
     {"share_input_output_layers", "tie_word_embeddings"},
     {"hidden_activation", "hidden_act"},
@@ -67,6 +81,8 @@ constexpr Alias kAliases[] = {
     {"attn_output_gate", "attention_gate"},
     {"hybrid_layer_pattern", "hybrid_override_pattern"},
     {"dropout_rate", "hidden_dropout"},
+    {"emb_pdrop", "embd_pdrop"},
+    {"dropout", "hidden_dropout"},
     {"in_channels", "num_channels"},
     {"in_chans", "num_channels"},
 };
@@ -127,6 +143,9 @@ constexpr std::string_view kShaping[] = {
     "expert_layer_offset",
     "attn_layer_period",
     "attn_layer_offset",
+    "moe_layer_start_index",
+    "moe_layer_end_index",
+    "moe_layer_interval",
     "use_routing_bias",
     "kv_lora_rank",
     "q_lora_rank",
@@ -170,6 +189,7 @@ constexpr std::string_view kShaping[] = {
     "attention_probs_dropout_prob",
     "residual_dropout",
     "embedding_dropout",
+    "output_dropout",
     // Known of unknown classes only: what kind of norm and of MLP they have, and which positions.
     "hidden_act",
     "rms_norm_eps",
@@ -187,6 +207,10 @@ constexpr std::string_view kSaidByClass[] = {"hidden_act", "rms_norm_eps", "laye
 constexpr std::string_view kNullable[] = {
     "num_key_value_heads", "head_dim",         "intermediate_size", "sliding_window",
     "q_lora_rank",         "n_routed_experts", "n_shared_experts",  "num_experts_per_tok"};
+
+/// Fields that some classes write as a list with an entry for each layer, all of them alike.
+constexpr std::string_view kListed[] = {"n_routed_experts", "num_experts_per_tok",
+                                        "n_shared_experts", "moe_intermediate_size"};
 
 /// Fields that shape a model as no key of ours can say.
 constexpr std::string_view kUnmodelled[] = {"is_encoder_decoder",  "add_cross_attention",
@@ -217,6 +241,8 @@ constexpr std::string_view kSilent[] = {
     "label2id",
     "num_labels",
     "classifier_dropout",
+    "qa_dropout",
+    "seq_classif_dropout",
     "problem_type",
     "task_specific_params",
     "gradient_checkpointing",
@@ -233,12 +259,20 @@ constexpr std::string_view kSilent[] = {
     "norm_eps",
     "norm_type",
     "mlp_type",
+    "normalization_function",
+    "init_method",
     "rescale_prenorm_residual",
     "residual_in_fp32",
     "fp32_residual_connection",
     "attention_softmax_in_fp32",
     "scale_attention_softmax_in_fp32",
     "scale_attn_weights",
+    "softmax_scale",
+    "clip_qkv",
+    "attn_type",
+    "attn_impl",
+    "alibi_bias_max",
+    "moe_loss_weight",
     "scale_attn_by_inverse_layer_idx",
     "reorder_and_upcast_attn",
     "apply_residual_connection_post_layernorm",
@@ -270,6 +304,14 @@ constexpr std::string_view kSilent[] = {
     "interpolate_factor",
     "norm_topk_prob",
     "scoring_func",
+    "score_function",
+    "moe_gate_act",
+    "moe_use_aux_free",
+    "router_dtype",
+    "moe_router_dtype",
+    "moe_drop_tokens",
+    "moe_random_routing_dropped_token",
+    "moe_capacity",
     "routed_scaling_factor",
     "seq_aux",
     "aux_loss_alpha",
@@ -316,9 +358,21 @@ constexpr std::string_view kSilent[] = {
     "use_mean_pooling",
     "encoder_stride",
     "tie_encoder_decoder",
+    // How text is made:
+    "length_penalty",
+    "num_beams",
+    "num_beam_groups",
+    "num_return_sequences",
+    "repetition_penalty",
+    "return_dict",
+    "temperature",
+    "top_k",
+    "top_p",
+    "typical_p",
 };
 /// Ends of names that are silent: numbers of tokens, and settings of a summary head of GPT-2's.
-constexpr std::string_view kSilentEnds[] = {"_token_id", "_token_index", "_eps", "_range"};
+constexpr std::string_view kSilentEnds[] = {"_token_id", "_token_index", "_eps", "_range",
+                                            "_norm_min"};
 
 template <std::size_t N>
 bool is_among(const std::string_view (&list)[N], std::string_view name) {
@@ -367,27 +421,70 @@ std::string classes_with(std::string_view field) {
   return names.empty() ? "another one" : join_choices(names);
 }
 
+/// Returns the entry that stands for a list of entries which are all alike; else the value.
+const JsonValue& entry_of(const JsonValue& value) {
+  const auto same = [&](const JsonValue& one) {
+    return one.kind == Kind::Number && one.number == value.items.front().number;
+  };
+  return !value.items.empty() && std::ranges::all_of(value.items, same) ? value.items.front()
+                                                                        : value;
+}
+
 }  // namespace
 
 ConfigFields::ConfigFields(const JsonNode& config, const ConfigType* type, Diagnostics& diagnostics)
     : config_(config), diagnostics_(diagnostics) {
   if (type != nullptr) fields_ = parse_json(type->fields, "").members;
   for (JsonMember& field : fields_) place_at(*config.value, field.second);
-  for (const auto& [name, value] : config.value->members) read(name, value, type);
+  for (const JsonMember& one : config.value->members) {
+    const auto& [name, value] = one;
+    // DBRX and MPT say in parts what others say beside each other.
+    const bool is_part = name == "attn_config" || name == "ffn_config";
+    if (!is_part || value.kind != Kind::Object) {
+      read(config, one, type);
+      continue;
+    }
+    for (const JsonMember& inner : value.members) read(config.child(name), inner, type);
+  }
+  if (type == nullptr && !unknown_.empty()) refuse_unknown();
 }
 
-void ConfigFields::read(const std::string& name, const JsonValue& value, const ConfigType* type) {
+/// An unknown class is known by its fields alone, so that each of them has to be.
+void ConfigFields::refuse_unknown() const {
+  constexpr std::size_t kMostNames = 6;
+  std::vector<std::string> names;
+  for (const std::string& name : unknown_) names.push_back(in_quotes(name));
+  if (names.size() > kMostNames + 1) {
+    const std::size_t others = names.size() - kMostNames;
+    names.resize(kMostNames);
+    names.push_back(std::to_string(others) + " others");
+  }
+  const JsonValue* type = config_.value->find("model_type");
+  std::string listed;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    listed += (i == 0 ? "" : i + 1 < names.size() ? ", " : " and ") + names[i];
+  }
+  refuse_model("the model_type " + (type ? described(*type) : "(none)") +
+               " is unknown, and nothing is known here of " + listed + "; expected " +
+               (unknown_.size() == 1 ? "it" : "them") +
+               " taken out if neither time nor memory follow from " +
+               (unknown_.size() == 1 ? "it" : "them") +
+               ", or the model in keys of \"kind\": \"transformer\"");
+}
+
+void ConfigFields::read(const JsonNode& place, const JsonMember& member, const ConfigType* type) {
+  const auto& [name, value] = member;
   const std::string field(field_name(name));
   const auto known = std::ranges::find(fields_, field, &JsonMember::first);
   if (known != fields_.end()) {
     if (value.kind == Kind::Null && !is_among(kNullable, field)) return;
-    known->second = value;
-    known->second.written = std::make_shared<const std::string>(json_pointer(config_.path, name));
+    known->second = is_among(kListed, field) ? entry_of(value) : value;
+    known->second.written = std::make_shared<const std::string>(json_pointer(place.path, name));
     return;
   }
   if (is_among(kUnmodelled, field)) {
     if (says_none(value)) return;
-    report(diagnostics_, config_.child(name),
+    report(diagnostics_, place.child(name),
            described(value) +
                " shapes a model in a way that is not known here; expected it taken "
                "out, if a model without it will do");
@@ -396,18 +493,15 @@ void ConfigFields::read(const std::string& name, const JsonValue& value, const C
   if (!is_among(kShaping, field)) {
     if (is_silent(name) || says_none(value)) return;
     unknown_.push_back(name);
-    if (type != nullptr) return;
-    report(diagnostics_, config_.child(name),
-           "unknown in an unknown model_type; expected it taken out if neither time nor memory "
-           "follow from it, or the model in keys of \"kind\": \"transformer\"");
     return;
   }
   if (type == nullptr) {
-    fields_.push_back({field, value});
+    fields_.push_back({field, is_among(kListed, field) ? entry_of(value) : value});
     fields_.back().second.written =
-        std::make_shared<const std::string>(json_pointer(config_.path, name));
-  } else if (!says_none(value) && !is_among(kSaidByClass, field)) {
-    report(diagnostics_, config_.child(name),
+        std::make_shared<const std::string>(json_pointer(place.path, name));
+  } else if (!says_none(value) && !is_among(kSaidByClass, field) &&
+             !(field == "use_qk_norm" && type->traits.find("\"qk_norm\"") != type->traits.npos)) {
+    report(diagnostics_, place.child(name),
            described(value) + " shapes a model, but those of model_type " +
                in_quotes(std::string(type->name)) +
                " have no such field; expected it taken out, or a model_type that has it, e.g. " +

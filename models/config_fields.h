@@ -45,7 +45,9 @@ class ConfigFields {
   const JsonNode& config() const { return config_; }
 
  private:
-  void read(const std::string& name, const JsonValue& value, const ConfigType* type);
+  /// Reads a member of `place`, which is the configuration or a part of it.
+  void read(const JsonNode& place, const JsonMember& member, const ConfigType* type);
+  void refuse_unknown() const;
 
   JsonNode config_;
   Diagnostics& diagnostics_;

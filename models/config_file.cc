@@ -36,6 +36,8 @@ constexpr Copy kCopies[] = {{"num_hidden_layers", "layers"},
                             {"attention_out_bias", "projection_bias"},
                             {"qkv_bias", "qkv_bias"},
                             {"mlp_bias", "mlp_bias"},
+                            {"lm_head_bias", "readout_bias"},
+                            {"use_routing_bias", "router_bias"},
                             {"use_qk_norm", "qk_norm"},
                             {"attention_gate", "attention_gate"},
                             {"type_vocab_size", "token_types"},
@@ -61,7 +63,8 @@ constexpr Copy kGatedDeltaCopies[] = {{"linear_num_key_heads", "key_heads"},
                                       {"linear_conv_kernel_dim", "conv_width"}};
 constexpr Copy kMamba2Copies[] = {{"ssm_state_size", "state_size"}, {"mamba_num_heads", "heads"},
                                   {"mamba_head_dim", "head_size"},  {"n_groups", "groups"},
-                                  {"conv_kernel", "conv_width"},    {"chunk_size", "chunk_size"}};
+                                  {"conv_kernel", "conv_width"},    {"chunk_size", "chunk_size"},
+                                  {"mamba_d_state", "state_size"},  {"mamba_d_conv", "conv_width"}};
 constexpr Copy kMambaCopies[] = {
     {"mamba_d_state", "state_size"}, {"mamba_d_conv", "conv_width"}, {"mamba_expand", "expand"}};
 /// Keys of a decoder that the encoder of its source has too.
@@ -71,10 +74,11 @@ constexpr std::string_view kSourceKeys[] = {
 constexpr const char* kSourceNote =
     "a source as long as the target is assumed; for another --set "
     "model.encoder.sequence_length=N";
-constexpr std::string_view kDropouts[] = {
-    "resid_pdrop",      "embd_pdrop",          "attn_pdrop",
-    "hidden_dropout",   "hidden_dropout_prob", "attention_dropout",
-    "residual_dropout", "embedding_dropout",   "attention_probs_dropout_prob"};
+constexpr std::string_view kDropouts[] = {"resid_pdrop",         "embd_pdrop",
+                                          "attn_pdrop",          "hidden_dropout",
+                                          "hidden_dropout_prob", "attention_dropout",
+                                          "residual_dropout",    "embedding_dropout",
+                                          "output_dropout",      "attention_probs_dropout_prob"};
 
 void add_note(const std::string& note, JsonValue& model) {
   if (model.find("notes") == nullptr) model.members.push_back({"notes", json_list({})});
@@ -115,6 +119,7 @@ class Translation {
     add_mixers();
     add_dropout();
     put_layers(fields_, model_);
+    drop_unused_sizes();
     add_source();
     add_later_tokens();
     add_readout();
@@ -194,6 +199,7 @@ class Translation {
     return type ? described(*type) : "(none)";
   }
   void report_missing(const std::string& what) {
+    if (!fields_.unknown().empty()) return;  // it is refused for these already
     fields_.refuse_model("the model_type " + described_type() + " is unknown; expected " + what);
   }
 
@@ -214,10 +220,27 @@ class Translation {
     if (fields_.is_true("multi_query") && !newer) put("kv_heads", json_number(1));
     const double hidden = fields_.amount("hidden_size").value_or(0);
     const double size = fields_.amount("head_dim").value_or(heads > 0 ? hidden / heads : 0);
+    if (const auto ratio = fields_.amount("expansion_ratio")) {
+      put("ffn_hidden_size", json_number(*ratio * hidden));
+    }
+    if (fields_.find("no_bias") && !fields_.is_true("no_bias")) {
+      fields_.refuse("no_bias", "one with biases is not known here; expected true");
+    }
+    const JsonValue* norms_first = fields_.find("do_layer_norm_before");  // OPT's, but for one size
+    if (norms_first != nullptr && !norms_first->boolean) put("norm_position", json_text("post"));
+    if (fields_.amount("word_embed_proj_dim").value_or(hidden) != hidden) {
+      fields_.refuse("word_embed_proj_dim",
+                     "words of another width than hidden_size are not known here; expected " +
+                         described(json_number(hidden)));
+    }
     if (const auto turned = fields_.amount("rotary_dim"); turned && size > 0) {
       put("rotary_share", json_number(std::min(*turned / size, 1.0)));
     }
     if (fields_.is_true("alibi")) model_.find("positions")->text = "none";
+    // Granite's hybrids, whose class has no positions unless the field says so.
+    if (fields_.word("position_embedding_type") == "rope") {
+      model_.find("positions")->text = "rotary";
+    }
     const bool single = fields_.is_true("use_parallel_residual") && !newer;
     if (fields_.find("new_decoder_architecture") && single) put("shared_norm", json_boolean(true));
   }
@@ -236,6 +259,9 @@ class Translation {
       std::erase_if(model_.members, [](const JsonMember& m) {
         return m.first == "router_bias" || m.first == "expert_bias";
       });
+      // Granite's hybrids: without experts, what all tokens share is the MLP.
+      const JsonValue* shared = fields_.find("shared_expert_intermediate_size");
+      if (shared != nullptr) put("ffn_hidden_size", *shared);
       return;
     }
     copy(kExpertCopies, model_);
@@ -265,8 +291,12 @@ class Translation {
 
   void add_mixers() {
     copy_object(kGatedDeltaCopies, "gated_delta");
-    copy_object(kMamba2Copies, "mamba2");
-    copy_object(kMambaCopies, "mamba");
+    if (fields_.find("mamba_num_heads")) {
+      copy_object(kMamba2Copies, "mamba2");
+      put_head_size(*model_.find("mamba2"));
+    } else {
+      copy_object(kMambaCopies, "mamba");
+    }
     for (const auto& [field, value] : kFixed) {
       if (!fields_.find(field) || fields_.is_true(field) == value) continue;
       fields_.refuse(field, "not as this mixer is modelled; expected " +
@@ -277,6 +307,31 @@ class Translation {
     put("norms", placed(json_boolean(true)), *mamba);  // Jamba's
     const JsonValue* rank = fields_.find("mamba_dt_rank");
     if (rank && rank->kind == Kind::Number) put("dt_rank", *rank, *mamba);
+  }
+
+  /// Puts in what "auto" stands for: heads share the expanded width.
+  void put_head_size(JsonValue& mamba2) const {
+    if (fields_.word("mamba_head_dim") != "auto") return;
+    const double inner =
+        fields_.amount("mamba_expand").value_or(2) * fields_.amount("hidden_size").value_or(0);
+    const double heads = fields_.amount("mamba_num_heads").value_or(0);
+    put("head_size", placed(json_number(heads > 0 ? std::floor(inner / heads) : 0)), mamba2);
+  }
+
+  /// Takes away the sizes of Mamba 2 where no layer has it, and those of attention where all have:
+  /// Granite's files name both.
+  void drop_unused_sizes() {
+    const auto uses = [](const JsonValue& form) {
+      const JsonValue* mixer = form.find("attention");
+      return mixer != nullptr && mixer->text == "mamba2";
+    };
+    const JsonValue* pattern = model_.find("layer_pattern");
+    const bool everywhere = uses(model_);
+    const bool somewhere = pattern != nullptr && std::ranges::any_of(pattern->items, uses);
+    std::erase_if(model_.members, [&](const JsonMember& one) {
+      const bool of_attention = one.first == "attention_heads" || one.first == "kv_heads";
+      return everywhere ? of_attention : !somewhere && one.first == "mamba2";
+    });
   }
 
   void add_dropout() {
@@ -379,6 +434,15 @@ bool refuse_unmodelled(const JsonNode& config, Diagnostics& diagnostics) {
   return true;
 }
 
+/// Returns the name of the part that reads text, where a configuration has several.
+const char* text_part(const JsonValue& config) {
+  for (const char* name : {"llm_config", "language_config"}) {
+    const JsonValue* part = config.find(name);
+    if (part != nullptr && part->kind == Kind::Object) return name;
+  }
+  return "text_config";
+}
+
 const ConfigType* type_of(const JsonValue& config) {
   const JsonValue* name = config.find("model_type");
   if (name == nullptr) return nullptr;
@@ -417,10 +481,11 @@ bool is_config(const JsonValue& object) {
 
 std::optional<JsonValue> model_of_config(const JsonNode& config, Diagnostics& diagnostics) {
   const ConfigType* type = type_of(*config.value);
-  const JsonValue* inner = config.value->find("text_config");
+  const char* const part = text_part(*config.value);
+  const JsonValue* inner = config.value->find(part);
   const bool has_own = type != nullptr && config.value->find("hidden_size") != nullptr;
   if (inner != nullptr && inner->kind == Kind::Object && !has_own) {
-    auto model = model_of_config(config.child("text_config"), diagnostics);
+    auto model = model_of_config(config.child(part), diagnostics);
     const JsonValue* tied = config.value->find("tie_word_embeddings");
     if (model && tied != nullptr && !inner->find("tie_word_embeddings")) {
       std::erase_if(model->members,

@@ -112,7 +112,8 @@ class LayerReader {
       fit = false;
     }
     const JsonValue* letters = fields_.find("hybrid_override_pattern");
-    if (letters != nullptr && static_cast<int>(letters->text.size()) != layers_) {
+    const bool used = letters != nullptr && list("layer_types") == nullptr;
+    if (used && static_cast<int>(letters->text.size()) != layers_) {
       fields_.refuse("hybrid_override_pattern", std::to_string(letters->text.size()) +
                                                     " letters for " + std::to_string(layers_) +
                                                     " layers; expected as many");
@@ -121,10 +122,28 @@ class LayerReader {
     return fit;
   }
 
+  /// Returns the letter of a layer, which newer files of Nemotron-H say by its name.
+  char letter_of(int i) const {
+    const JsonValue* type = entry("layer_types", i);
+    if (type == nullptr) {
+      return fields_.word("hybrid_override_pattern")[static_cast<std::size_t>(i)];
+    }
+    for (const auto& [name, letter] : {std::pair("mamba", 'M'), std::pair("attention", '*'),
+                                       std::pair("mlp", '-'), std::pair("moe", 'E')}) {
+      if (type->text == name) return letter;
+    }
+    return '?';
+  }
+
   /// Nemotron-H: a layer is a mixer, or a feed-forward.
   void put_letter(int i, Item& item) const {
-    const char letter = fields_.word("hybrid_override_pattern")[static_cast<std::size_t>(i)];
+    const char letter = letter_of(i);
     const std::optional<HybridForm> form = hybrid_form(letter);
+    if (!form && entry("layer_types", i) != nullptr) {
+      return fields_.refuse("layer_types", "unknown layer " +
+                                               in_quotes(entry("layer_types", i)->text) +
+                                               "; expected mamba, attention, mlp or moe");
+    }
     if (!form) {
       return fields_.refuse("hybrid_override_pattern",
                             "unknown letter " + in_quotes(std::string(1, letter)) +
@@ -144,14 +163,19 @@ class LayerReader {
       const int offset = static_cast<int>(amount("attn_layer_offset", 0));
       return period > 0 && i % period == offset ? "full_attention" : "mamba";
     }
+    if (fields_.find("mamba_num_heads")) return "mamba";
     if (fields_.find("attention_chunk_size")) {
       return has_rotary(i) ? "chunked_attention" : "full_attention";
     }
     return has_window(i) ? "sliding_attention" : "full_attention";
   }
 
-  /// Llama 4: a list of ones and zeros, or every nth layer without positions.
+  /// Llama 4: a list of ones and zeros, or every nth layer without positions. Cohere 2, EXAONE 4:
+  /// layers with windows alone.
   bool has_rotary(int i) const {
+    if (fields_.is_true("rotary_in_windows") && fields_.find("sliding_window")) {
+      return kind_of(i) == "sliding_attention";
+    }
     if (const JsonValue* turns = entry("no_rope_layers", i)) return turns->number != 0;
     if (!fields_.find("no_rope_layer_interval")) return true;
     return !ends_period(i, "no_rope_layer_interval", 4);
@@ -162,6 +186,8 @@ class LayerReader {
     if (fields_.find("use_sliding_window")) {  // Qwen's: layers behind the first ones, if any
       return fields_.is_true("use_sliding_window") && i >= amount("max_window_layers", 0);
     }
+    const std::string letters = fields_.word("sliding_window_pattern");  // LLLG: local, global
+    if (!letters.empty()) return letters[static_cast<std::size_t>(i) % letters.size()] == 'L';
     if (fields_.find("sliding_window_pattern")) return !ends_period(i, "sliding_window_pattern", 1);
     return true;
   }
@@ -179,7 +205,8 @@ class LayerReader {
     } else if (kind == "linear_attention") {
       item.push_back({"attention", json_text("gated-delta")});
     } else if (kind == "mamba") {
-      item.push_back({"attention", json_text("mamba")});
+      const bool second = fields_.find("mamba_num_heads") != nullptr;
+      item.push_back({"attention", json_text(second ? "mamba2" : "mamba")});
     } else if (kind != "full_attention" && kind != "attention") {
       fields_.refuse("layer_types",
                      "unknown layer " + in_quotes(kind) +
@@ -194,7 +221,8 @@ class LayerReader {
     return fields_.is_true("n_routed_experts") &&
            (fields_.is_true("mlp_only_layers") || fields_.is_true("moe_layers") ||
             fields_.is_true("mlp_layer_types") || fields_.find("expert_layer_period") ||
-            amount("decoder_sparse_step", 1) != 1 || amount("interleave_moe_layer_step", 1) != 1);
+            fields_.find("moe_layer_start_index") || amount("decoder_sparse_step", 1) != 1 ||
+            amount("interleave_moe_layer_step", 1) != 1);
   }
 
   bool has_experts(int i) const {
@@ -206,6 +234,12 @@ class LayerReader {
     if (fields_.find("expert_layer_period")) {
       const int period = static_cast<int>(amount("expert_layer_period", 1));
       return period > 0 && i % period == static_cast<int>(amount("expert_layer_offset", 0));
+    }
+    if (fields_.find("moe_layer_start_index")) {
+      const JsonValue* end = fields_.find("moe_layer_end_index");
+      const double last = end != nullptr ? end->number : -1;  // -1: to the end
+      return i >= amount("moe_layer_start_index", 0) && (last < 0 || i <= last) &&
+             ends_period(i, "moe_layer_interval", 1);
     }
     return !listed("mlp_only_layers", i) && ends_period(i, "decoder_sparse_step", 1);
   }

@@ -52,15 +52,55 @@ constexpr std::string_view kQwen3NextTraits =
     R"({"norm": "rmsnorm", "gated_mlp": true, "bias": false, "positions": "rotary", "qk_norm":
         true, "attention_gate": true})";
 
+constexpr std::string_view kBertTraits =
+    R"({"norm_position": "post", "embedding_norm": true, "bidirectional": true})";
+constexpr std::string_view kRobertaFields =
+    R"({"vocab_size": 50265, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads":
+        12, "intermediate_size": 3072, "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob":
+        0.1, "max_position_embeddings": 512, "type_vocab_size": 2, "tie_word_embeddings": true})";
+constexpr std::string_view kBailingFields =
+    R"({"vocab_size": 30592, "hidden_size": 1024, "intermediate_size": null,
+        "num_hidden_layers": 24, "num_attention_heads": 16, "num_key_value_heads": null,
+        "head_dim": null, "max_position_embeddings": 16384, "attention_dropout": 0,
+        "embedding_dropout": 0, "output_dropout": 0, "bias": false, "qkv_bias": false,
+        "use_qk_norm": false, "rotary_pct": null, "tie_word_embeddings": false,
+        "first_k_dense_replace": 0, "moe_layer_freq": 1, "n_routed_experts": null,
+        "num_experts_per_tok": null, "n_shared_experts": null, "moe_intermediate_size": null,
+        "shared_expert_intermediate_size": null, "use_routing_bias": false, "n_group": null,
+        "topk_group": null, "topk_method": null, "num_nextn_predict_layers": null})";
+constexpr std::string_view kGlmTraits =
+    R"({"norm": "rmsnorm", "gated_mlp": true, "mlp_bias": false, "positions": "rotary",
+        "projection_bias": false})";
+constexpr std::string_view kGlmFields =
+    R"({"vocab_size": 151552, "hidden_size": 4096, "intermediate_size": 13696,
+        "num_hidden_layers": 40, "num_attention_heads": 32, "num_key_value_heads": 2, "head_dim":
+        128, "max_position_embeddings": 131072, "attention_bias": true, "attention_dropout": 0,
+        "tie_word_embeddings": false, "rotary_pct": 0.5})";
+
 constexpr std::string_view kT5Traits =
     R"({"norm": "rmsnorm", "bias": false, "positions": "relative", "attention": "materialised"})";
 
 constexpr ConfigType kTypes[] = {
-    {"bert", R"({"norm_position": "post", "embedding_norm": true, "bidirectional": true})",
+    {"apertus",
+     R"({"norm": "rmsnorm", "gated_mlp": false, "bias": false, "positions": "rotary", "qk_norm":
+         true})",
+     R"({"vocab_size": 131072, "hidden_size": 4096, "intermediate_size": 14336,
+         "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": null,
+         "head_dim": null, "max_position_embeddings": 65536, "attention_bias": false,
+         "attention_dropout": 0, "hidden_dropout": 0, "mlp_bias": false, "tie_word_embeddings":
+         false, "use_qk_norm": true})"},
+    {"bailing_moe", kLlamaTraits, kBailingFields},
+    {"bailing_moe_v2", kLlamaTraits, kBailingFields},
+    {"bert", kBertTraits,
      R"({"vocab_size": 30522, "hidden_size": 768, "num_hidden_layers": 12,
          "num_attention_heads": 12, "intermediate_size": 3072, "hidden_dropout_prob": 0.1,
          "attention_probs_dropout_prob": 0.1, "max_position_embeddings": 512, "type_vocab_size":
          2, "tie_word_embeddings": true})"},
+    {"bloom", R"({"bias": true, "positions": "none", "embedding_norm": true})",
+     R"({"vocab_size": 250880, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads":
+         8, "intermediate_size": null, "attention_dropout": 0, "hidden_dropout": 0,
+         "tie_word_embeddings": true})"},
+    {"camembert", kBertTraits, kRobertaFields},
     {"cohere",
      R"({"norm_bias": false, "gated_mlp": true, "bias": false, "positions": "rotary",
          "parallel_residual": true, "shared_norm": true})",
@@ -68,6 +108,20 @@ constexpr ConfigType kTypes[] = {
          "num_hidden_layers": 40, "num_attention_heads": 64, "num_key_value_heads": null,
          "max_position_embeddings": 8192, "attention_bias": false, "attention_dropout": 0,
          "tie_word_embeddings": true, "use_qk_norm": false})"},
+    {"cohere2",
+     R"({"norm_bias": false, "gated_mlp": true, "bias": false, "positions": "rotary",
+         "parallel_residual": true, "shared_norm": true})",
+     R"({"vocab_size": 256000, "hidden_size": 8192, "intermediate_size": 22528,
+         "num_hidden_layers": 40, "num_attention_heads": 64, "num_key_value_heads": null,
+         "head_dim": null, "max_position_embeddings": 8192, "attention_bias": false,
+         "attention_dropout": 0, "tie_word_embeddings": true, "rotary_pct": null,
+         "sliding_window": 4096, "sliding_window_pattern": 4, "layer_types": null,
+         "rotary_in_windows": true})"},
+    {"dbrx", R"({"norm_bias": false, "gated_mlp": true, "bias": false, "positions": "rotary"})",
+     R"({"vocab_size": 32000, "hidden_size": 2048, "intermediate_size": 3584,
+         "num_hidden_layers": 24, "num_attention_heads": 16, "num_key_value_heads": 1,
+         "max_position_embeddings": 2048, "resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0,
+         "tie_word_embeddings": false, "n_routed_experts": 4, "num_experts_per_tok": 1})"},
     {"deepseek_v2", kLlamaTraits,
      R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008,
          "num_hidden_layers": 32, "num_attention_heads": 32, "max_position_embeddings": 2048,
@@ -79,12 +133,52 @@ constexpr ConfigType kTypes[] = {
          "n_group": null, "topk_group": null, "topk_method": null,
          "moe_intermediate_size": 1407})"},
     {"deepseek_v3", kDeepSeekV3Traits, kDeepSeekV3Fields},
+    {"distilbert", kBertTraits,
+     R"({"vocab_size": 30522, "hidden_size": 768, "num_hidden_layers": 6, "num_attention_heads":
+         12, "intermediate_size": 3072, "hidden_dropout": 0.1, "attention_dropout": 0.1,
+         "max_position_embeddings": 512, "type_vocab_size": 0, "tie_word_embeddings": true})"},
+    {"dots1",
+     R"({"norm": "rmsnorm", "gated_mlp": true, "bias": false, "positions": "rotary", "qk_norm":
+         true, "router_bias": true})",
+     R"({"vocab_size": 152064, "hidden_size": 4608, "intermediate_size": 10944,
+         "num_hidden_layers": 62, "num_attention_heads": 32, "num_key_value_heads": 32,
+         "head_dim": null, "max_position_embeddings": 2048, "attention_bias": false,
+         "attention_dropout": 0, "tie_word_embeddings": false, "use_sliding_window": false,
+         "sliding_window": 4096, "max_window_layers": 62, "layer_types": null,
+         "first_k_dense_replace": 0, "moe_layer_freq": 1, "n_routed_experts": null,
+         "n_shared_experts": null, "num_experts_per_tok": null, "moe_intermediate_size": 1408,
+         "n_group": null, "topk_group": null, "topk_method": null})"},
+    {"ernie4_5", kLlamaTraits,
+     R"({"vocab_size": 103424, "hidden_size": 1024, "intermediate_size": 3072,
+         "num_hidden_layers": 18, "num_attention_heads": 16, "num_key_value_heads": 2,
+         "head_dim": 128, "max_position_embeddings": 131072, "bias": false,
+         "tie_word_embeddings": true})"},
+    {"ernie4_5_moe", kDeepSeekV3Traits,
+     R"({"vocab_size": 103424, "hidden_size": 2560, "intermediate_size": 12288,
+         "num_hidden_layers": 28, "num_attention_heads": 20, "num_key_value_heads": 4,
+         "head_dim": null, "max_position_embeddings": 131072, "bias": false,
+         "tie_word_embeddings": true, "moe_intermediate_size": 1536, "num_experts_per_tok": 6,
+         "n_routed_experts": 64, "n_shared_experts": 2, "moe_layer_start_index": 1,
+         "moe_layer_end_index": -1, "moe_layer_interval": 1})"},
+    {"exaone4",
+     R"({"norm": "rmsnorm", "gated_mlp": true, "bias": false, "positions": "rotary",
+         "norm_position": "branch", "qk_norm": true})",
+     R"({"vocab_size": 102400, "hidden_size": 4096, "intermediate_size": 16384,
+         "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32,
+         "head_dim": null, "max_position_embeddings": 2048, "attention_dropout": 0,
+         "tie_word_embeddings": false, "sliding_window": 4096, "sliding_window_pattern": 4,
+         "layer_types": null, "rotary_in_windows": true})"},
     {"falcon", R"({"positions": "rotary"})",
      R"({"vocab_size": 65024, "hidden_size": 4544, "num_hidden_layers": 32,
          "num_attention_heads": 71, "num_key_value_heads": null, "intermediate_size": null,
          "hidden_dropout": 0, "attention_dropout": 0, "alibi": false,
          "new_decoder_architecture": false, "multi_query": true, "use_parallel_residual": true,
          "bias": false, "max_position_embeddings": 2048, "tie_word_embeddings": true})"},
+    {"gemma", kLlamaTraits,
+     R"({"vocab_size": 256000, "hidden_size": 3072, "intermediate_size": 24576,
+         "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 16,
+         "head_dim": 256, "max_position_embeddings": 8192, "attention_bias": false,
+         "attention_dropout": 0, "tie_word_embeddings": true})"},
     {"gemma2", kGemma2Traits,
      R"({"vocab_size": 256000, "hidden_size": 2304, "intermediate_size": 9216,
          "num_hidden_layers": 26, "num_attention_heads": 8, "num_key_value_heads": 4,
@@ -97,6 +191,11 @@ constexpr ConfigType kTypes[] = {
          "head_dim": 256, "max_position_embeddings": 131072, "attention_bias": false,
          "attention_dropout": 0, "tie_word_embeddings": true, "sliding_window": 4096,
          "sliding_window_pattern": 6, "layer_types": null})"},
+    {"glm", kGlmTraits, kGlmFields},
+    {"glm4",
+     R"({"norm": "rmsnorm", "gated_mlp": true, "mlp_bias": false, "positions": "rotary",
+         "projection_bias": false, "norm_position": "both"})",
+     kGlmFields},
     {"glm4_moe",
      R"({"norm": "rmsnorm", "gated_mlp": true, "mlp_bias": false, "positions": "rotary",
          "projection_bias": false, "router_bias": true})",
@@ -107,6 +206,16 @@ constexpr ConfigType kTypes[] = {
          false, "moe_intermediate_size": 1408, "num_experts_per_tok": 8, "n_shared_experts": 1,
          "n_routed_experts": 128, "n_group": null, "topk_group": null,
          "first_k_dense_replace": 1, "num_nextn_predict_layers": null})"},
+    {"glm4_moe_lite", kDeepSeekV3Traits,
+     R"({"vocab_size": 154880, "hidden_size": 2048, "intermediate_size": 10240,
+         "num_hidden_layers": 47, "num_attention_heads": 20, "num_key_value_heads": null,
+         "rotary_pct": null, "head_dim": null, "max_position_embeddings": 202752,
+         "attention_bias": false, "attention_dropout": 0, "tie_word_embeddings": false,
+         "first_k_dense_replace": 1, "moe_layer_freq": 1, "mlp_layer_types": null,
+         "kv_lora_rank": 512, "q_lora_rank": 768, "qk_nope_head_dim": 192, "qk_rope_head_dim": 64,
+         "v_head_dim": 256, "n_routed_experts": 64, "n_shared_experts": 1, "num_experts_per_tok":
+         4, "moe_intermediate_size": 1536, "n_group": null, "topk_group": null, "topk_method":
+         null, "num_nextn_predict_layers": null})"},
     {"gpt2", R"({"bias": true})",
      R"({"vocab_size": 50257, "max_position_embeddings": 1024, "hidden_size": 768,
          "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": null,
@@ -149,6 +258,30 @@ constexpr ConfigType kTypes[] = {
          "max_position_embeddings": 2048, "attention_bias": false, "attention_dropout": 0,
          "tie_word_embeddings": false, "mlp_bias": false, "n_routed_experts": 8,
          "num_experts_per_tok": 2})"},
+    {"granitemoehybrid",
+     R"({"norm": "rmsnorm", "gated_mlp": true, "bias": false, "positions": "none"})",
+     R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008,
+         "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": null,
+         "head_dim": null, "max_position_embeddings": 2048, "attention_bias": false,
+         "attention_dropout": 0, "tie_word_embeddings": false, "mlp_bias": false,
+         "position_embedding_type": null, "layer_types": null, "n_routed_experts": 8,
+         "num_experts_per_tok": 2, "n_shared_experts": 1, "shared_expert_intermediate_size": 1024,
+         "mamba_num_heads": 128, "mamba_head_dim": "auto", "n_groups": 1, "mamba_d_state": 256,
+         "mamba_d_conv": 4, "mamba_expand": 2, "chunk_size": 256, "mamba_conv_bias": true,
+         "mamba_proj_bias": false})"},
+    {"hunyuan_v1_dense", kQwen3Traits,
+     R"({"vocab_size": 290943, "hidden_size": 4096, "intermediate_size": 11008,
+         "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": null,
+         "head_dim": null, "max_position_embeddings": 2048, "attention_bias": false,
+         "attention_dropout": 0, "tie_word_embeddings": false, "mlp_bias": false, "use_qk_norm":
+         true})"},
+    {"hunyuan_v1_moe", kQwen3Traits,
+     R"({"vocab_size": 290943, "hidden_size": 4096, "intermediate_size": 11008,
+         "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": null,
+         "head_dim": null, "max_position_embeddings": 2048, "attention_bias": false,
+         "attention_dropout": 0, "tie_word_embeddings": false, "mlp_bias": false, "use_qk_norm":
+         true, "sliding_window": null, "n_routed_experts": 1, "num_experts_per_tok": 1,
+         "n_shared_experts": 1, "moe_intermediate_size": null})"},
     {"jamba", R"({"norm": "rmsnorm", "gated_mlp": true, "bias": false, "positions": "none"})",
      R"({"vocab_size": 65536, "hidden_size": 4096, "intermediate_size": 14336,
          "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
@@ -173,6 +306,15 @@ constexpr ConfigType kTypes[] = {
          "attention_chunk_size": 8192, "no_rope_layers": null, "no_rope_layer_interval": 4,
          "layer_types": null, "interleave_moe_layer_step": 1, "moe_layers": null,
          "n_routed_experts": 16, "num_experts_per_tok": 1, "use_qk_norm": true})"},
+    {"mimo",
+     R"({"norm": "rmsnorm", "gated_mlp": true, "bias": false, "positions": "rotary", "qkv_bias":
+         true, "projection_bias": false})",
+     R"({"vocab_size": 151680, "hidden_size": 4096, "intermediate_size": 11008,
+         "num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8,
+         "head_dim": 128, "max_position_embeddings": 32768, "attention_bias": true,
+         "tie_word_embeddings": false, "use_sliding_window": false, "sliding_window": 4096,
+         "max_window_layers": 28, "layer_types": null, "attention_dropout": 0,
+         "num_nextn_predict_layers": null})"},
     {"minimax_m2",
      R"({"norm": "rmsnorm", "gated_mlp": true, "bias": false, "positions": "rotary", "qk_norm":
          "whole", "router_bias": true})",
@@ -193,6 +335,11 @@ constexpr ConfigType kTypes[] = {
          "head_dim": null, "max_position_embeddings": 131072, "tie_word_embeddings": false,
          "sliding_window": null, "attention_dropout": 0, "num_experts_per_tok": 2,
          "n_routed_experts": 8})"},
+    {"mpt", R"({"norm_bias": false, "gated_mlp": false, "bias": false, "positions": "learned"})",
+     R"({"vocab_size": 50368, "hidden_size": 2048, "intermediate_size": null,
+         "num_hidden_layers": 24, "num_attention_heads": 16, "num_key_value_heads": null,
+         "max_position_embeddings": 2048, "alibi": true, "expansion_ratio": 4, "no_bias": true,
+         "resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0, "tie_word_embeddings": true})"},
     {"mt5", kT5Traits,
      R"({"vocab_size": 250112, "hidden_size": 512, "head_dim": 64, "intermediate_size": 1024,
          "num_hidden_layers": 8, "num_decoder_layers": null, "num_attention_heads": 6,
@@ -218,6 +365,7 @@ constexpr ConfigType kTypes[] = {
          "head_dim": 128, "max_position_embeddings": 4096, "attention_bias": false,
          "attention_dropout": 0, "tie_word_embeddings": false, "hidden_dropout": 0, "mlp_bias":
          false, "bias": false, "rotary_pct": null, "sliding_window": null,
+         "layer_types": null,
          "hybrid_override_pattern": "M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M*-M-M-M-M-M-",
          "mamba_num_heads": 128, "mamba_head_dim": 64, "ssm_state_size": 128, "n_groups": 8,
          "conv_kernel": 4, "chunk_size": 128, "use_conv_bias": true, "mamba_proj_bias": false,
@@ -235,16 +383,42 @@ constexpr ConfigType kTypes[] = {
          "max_position_embeddings": 2048, "attention_bias": false, "attention_dropout": 0,
          "tie_word_embeddings": false, "sliding_window": 4096, "sliding_window_pattern": 4,
          "layer_types": null})"},
+    {"olmoe",
+     R"({"norm": "rmsnorm", "gated_mlp": true, "bias": false, "positions": "rotary", "qk_norm":
+         "whole"})",
+     R"({"vocab_size": 50304, "hidden_size": 2048, "intermediate_size": 2048,
+         "num_hidden_layers": 16, "num_attention_heads": 16, "num_key_value_heads": null,
+         "max_position_embeddings": 4096, "attention_bias": false, "attention_dropout": 0,
+         "tie_word_embeddings": false, "num_experts_per_tok": 8, "n_routed_experts": 64})"},
     {"openelm", R"({"norm": "rmsnorm", "gated_mlp": true, "bias": false, "positions": "rotary"})",
      R"({"vocab_size": 32000, "hidden_size": 2048, "num_hidden_layers": 12,
          "num_attention_heads": 16, "num_key_value_heads": 16, "head_dim": 128,
          "max_position_embeddings": 2048, "tie_word_embeddings": true, "use_qk_norm": false,
          "ffn_multipliers": null, "ffn_dim_divisor": 256, "ffn_with_glu": true})"},
+    {"opt", R"({"bias": true})",
+     R"({"vocab_size": 50272, "hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers":
+         12, "num_attention_heads": 12, "max_position_embeddings": 2048, "hidden_dropout": 0.1,
+         "attention_dropout": 0, "tie_word_embeddings": true, "bias": true,
+         "do_layer_norm_before": true, "word_embed_proj_dim": null})"},
+    {"phi",
+     R"({"bias": true, "positions": "rotary", "parallel_residual": true, "shared_norm": true,
+         "readout_bias": true})",
+     R"({"vocab_size": 51200, "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers":
+         24, "num_attention_heads": 32, "num_key_value_heads": null, "max_position_embeddings":
+         2048, "attention_dropout": 0, "resid_pdrop": 0, "embd_pdrop": 0, "tie_word_embeddings":
+         false, "rotary_pct": 0.5, "use_qk_norm": false})"},
     {"phi3", kLlamaTraits,
      R"({"vocab_size": 32064, "hidden_size": 3072, "intermediate_size": 8192,
          "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": null,
          "max_position_embeddings": 4096, "tie_word_embeddings": false, "attention_dropout": 0,
          "embd_pdrop": 0, "resid_pdrop": 0, "sliding_window": null, "rotary_pct": null})"},
+    {"phimoe", R"({"norm": "layernorm", "gated_mlp": true, "positions": "rotary"})",
+     R"({"vocab_size": 32064, "hidden_size": 4096, "intermediate_size": 6400,
+         "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
+         "max_position_embeddings": 131072, "attention_bias": false, "attention_dropout": 0,
+         "hidden_dropout": 0, "tie_word_embeddings": false, "sliding_window": null,
+         "lm_head_bias": false, "bias": false, "mlp_bias": false, "n_routed_experts": 16,
+         "num_experts_per_tok": 2})"},
     {"qwen2", kQwen2Traits,
      R"({"vocab_size": 151936, "hidden_size": 4096, "intermediate_size": 22016,
          "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32,
@@ -318,6 +492,20 @@ constexpr ConfigType kTypes[] = {
          "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32,
          "head_dim": 128, "max_position_embeddings": 128000, "attention_bias": false,
          "attention_dropout": 0, "tie_word_embeddings": false})"},
+    {"roberta", kBertTraits, kRobertaFields},
+    {"seed_oss", kLlamaTraits,
+     R"({"vocab_size": 155136, "hidden_size": 4096, "intermediate_size": 27648,
+         "num_hidden_layers": 64, "num_attention_heads": 80, "num_key_value_heads": 8,
+         "head_dim": 128, "max_position_embeddings": 524288, "attention_bias": true,
+         "attention_out_bias": false, "attention_dropout": 0.1, "residual_dropout": 0.1,
+         "mlp_bias": false, "tie_word_embeddings": false})"},
+    {"smollm3", kLlamaTraits,
+     R"({"vocab_size": 128256, "hidden_size": 2048, "intermediate_size": 11008,
+         "num_hidden_layers": 36, "num_attention_heads": 16, "num_key_value_heads": 4,
+         "max_position_embeddings": 32768, "use_sliding_window": false, "sliding_window": null,
+         "max_window_layers": 0, "no_rope_layers": null, "no_rope_layer_interval": 4,
+         "layer_types": null, "attention_bias": false, "attention_dropout": 0, "mlp_bias": false,
+         "tie_word_embeddings": true})"},
     {"stablelm",
      R"({"norm": "layernorm", "gated_mlp": true, "bias": false, "positions": "rotary"})",
      R"({"vocab_size": 50304, "hidden_size": 2560, "intermediate_size": 6912,
@@ -340,20 +528,56 @@ constexpr ConfigType kTypes[] = {
      R"({"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
          "intermediate_size": 3072, "hidden_dropout_prob": 0, "attention_probs_dropout_prob": 0,
          "image_size": 224, "patch_size": 16, "num_channels": 3, "qkv_bias": true})"},
+    {"xlm-roberta", kBertTraits, kRobertaFields},
 };
 
+constexpr const char* kIndexer = "attention to the tokens that an indexer chooses (index_topk)";
+constexpr const char* kBothWays =
+    "attention between contents and places, both ways (relative_attention)";
+constexpr const char* kLightning = "lightning attention (attn_type_list, layer_group_size)";
+constexpr const char* kShortConvolutions =
+    "short convolutions in the place of attention (conv_L_cache)";
+constexpr const char* kOtherHeads =
+    "layers with windows whose heads have other sizes than those of the rest (attention_other_"
+    "setting, swa_head_dim)";
+constexpr const char* kSharedKeys =
+    "layers that see all whose keys are their values, with heads of another size "
+    "(attention_k_eq_v, "
+    "global_head_dim)";
+
 constexpr UnmodelledType kUnmodelledTypes[] = {
-    {"deepseek_v32", "attention to the tokens that an indexer chooses (index_topk)"},
+    {"albert", "layers that share their weights (num_hidden_groups)"},
+    {"bailing_hybrid", kLightning},
+    {"bailing_moe_linear", kLightning},
+    {"deberta", kBothWays},
+    {"deberta-v2", kBothWays},
+    {"deepseek_v32", kIndexer},
+    {"deepseek_v4", "compressed attention and several residual streams (compress_ratios, hc_mult)"},
+    {"electra", "a second network that makes what it learns from (embedding_size, generator)"},
+    {"falcon_h1", "attention and Mamba 2 side by side in each layer (mamba_d_ssm)"},
     {"gemma3n_text",
      "four streams that a layer predicts and corrects (AltUp: altup_num_inputs), a table of "
      "embeddings for each layer (hidden_size_per_layer_input), low-rank residuals (LAuReL: "
      "laurel_rank), keys that the last layers take from earlier ones (num_kv_shared_layers) and "
      "MLPs that keep a twentieth of their outputs (activation_sparsity_pattern)"},
+    {"gemma4_text", kSharedKeys},
+    {"glm_moe_dsa", kIndexer},
     {"kimi_linear", "Kimi Delta Attention (linear_attn_config)"},
-    {"minimax", "lightning attention (layer_types)"},
-    {"minimax_text_01", "lightning attention (attn_type_list)"},
+    {"lfm2", kShortConvolutions},
+    {"lfm2_moe", kShortConvolutions},
+    {"longcat_flash",
+     "two attentions and two MLPs beside the experts of each layer, and experts that do nothing "
+     "(zero_expert_num)"},
+    {"mimo_v2", kOtherHeads},
+    {"mimo_v2_flash", kOtherHeads},
+    {"minimax", kLightning},
+    {"minimax_m3", "attention to blocks that are chosen (sparse_attention_config)"},
+    {"minimax_text_01", kLightning},
     {"rwkv", "time mixing in the place of attention"},
-    {"whisper", "an encoder of sound"}};
+    {"step3p5", kOtherHeads},
+    {"step3p7", kOtherHeads},
+    {"whisper", "an encoder of sound"},
+    {"zamba2", "blocks of attention that layers share (num_mem_blocks)"}};
 
 }  // namespace
 

@@ -9,9 +9,11 @@
 // Source: the configuration and modelling sources of transformers (github.com/huggingface/
 // transformers, src/transformers/models), read in November 2026: bert, deepseek, gpt2, gpt_neox,
 // llama, mistral, mixtral, qwen2, qwen3, their mixtures and vit; jamba, falcon and cohere
-// at commits 008f5c8c, 05585536 and 008e5743. The others are recalled; the published counts of
-// tests/models/configs hold them. moe_layer_freq is of the code that DeepSeek published with its
-// weights.
+// at commits 008f5c8c, 05585536 and 008e5743; the fields of apertus, cohere2, dots1, exaone4,
+// gemma, glm4, glm4_moe_lite, olmoe, seed_oss and smollm3 at 008e5743, of ernie4_5_moe at 001f85b3,
+// of granitemoehybrid at 008f5c8c, of hunyuan_v1_dense and _moe at 05cd1ec1 and 008cd60e. The
+// others, and the traits of these, are recalled; the published counts of tests/models/configs hold
+// most. moe_layer_freq is of the code that DeepSeek published with its weights.
 #pragma once
 
 #include <span>

@@ -22,12 +22,39 @@ std::string name_of_file(const std::string& path) {
   return says_nothing ? file.parent_path().filename().string() : file.stem().string();
 }
 
+constexpr std::size_t kLargestFile = std::size_t{64} << 20;
+
+/// Puts null, and blanks as long as the rest, in the place of the numbers that Python writes and
+/// JSON does not have: NaN, Infinity and -Infinity, which limits of a config.json may be.
+std::string without_infinities(std::string text) {
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (quoted && text[i] == '\\') {
+      ++i;
+    } else if (text[i] == '\n') {  // no string goes on there, but a comment may hold one quote
+      quoted = false;
+    } else if (text[i] == '"') {
+      quoted = !quoted;
+    } else if (!quoted) {
+      for (const std::string_view number : {"-Infinity", "Infinity", "NaN"}) {
+        if (!std::string_view(text).substr(i).starts_with(number)) continue;
+        std::string none = "null";
+        none.resize(std::max(none.size(), number.size()), ' ');
+        text.replace(i, number.size(), none);
+        i += none.size() - 1;
+        break;
+      }
+    }
+  }
+  return text;
+}
+
 std::optional<ModelObject> read_model_file(const std::string& path, const JsonNode& model,
                                            bool of_zoo, Diagnostics& diagnostics) {
   auto document = std::make_shared<JsonValue>();
   try {
     refuse_pipe(path);
-    *document = read_json_file(path);
+    *document = parse_json(without_infinities(read_file(path, kLargestFile)), path);
   } catch (const Error& error) {
     report(diagnostics, model, std::string("cannot use this model file: ") + error.what());
     return std::nullopt;

@@ -92,22 +92,12 @@ void ExportedPlan::check_plan() {
     refuse_if(training && training->find(key), std::string("/training/") + key,
               "is told in Python what is not trained");
   }
-  const JsonValue* graphs = training ? training->find("cuda_graphs") : nullptr;
-  if (graphs != nullptr && graphs->text != "none") {
-    leave_out("/training/cuda_graphs", "what runs as graphs is for its own settings to say");
-  }
   if (q.training().framework.blocking_launches) {
     leave_out("/training/blocking_launches", "is for CUDA_LAUNCH_BLOCKING=1 to say");
   }
-  const JsonValue* model = q.document->find("model");
-  for (const char* key : {"clamped_mlp", "scaled_rotation"}) {
-    const JsonValue* said = model != nullptr ? model->find(key) : nullptr;
-    if (said != nullptr && said->boolean) {
-      leave_out(std::string("/model/") + key, "is for its own settings of the model to say");
-    }
-  }
   refuse_if(q.training().narrow_activations, "/training/activation_inputs",
-            "is told in Python what activations keep; expected training");
+            "has no argument for what activations keep, which is told in Python "
+            "(activation_func_fp8_input_store of Megatron-Core); expected training");
   refuse_if(plan().copies > 1, "/training/schedule", "keeps one copy of the model");
   refuse_if(q.training().precision == Precision::Tf32, "/training/precision",
             "is told tf32 by PyTorch; expected bf16, fp16, fp32 or fp8");
@@ -118,6 +108,21 @@ void ExportedPlan::check_plan() {
     }
   }
   check_tokens();
+}
+
+void ExportedPlan::leave_out_kernels() {
+  const JsonValue* training = question().document->find("training");
+  const JsonValue* graphs = training ? training->find("cuda_graphs") : nullptr;
+  if (graphs != nullptr && graphs->text != "none") {
+    leave_out("/training/cuda_graphs", "what runs as graphs is for its own settings to say");
+  }
+  const JsonValue* model = question().document->find("model");
+  for (const char* key : {"clamped_mlp", "scaled_rotation"}) {
+    const JsonValue* said = model != nullptr ? model->find(key) : nullptr;
+    if (said != nullptr && said->boolean) {
+      leave_out(std::string("/model/") + key, "is for its own settings of the model to say");
+    }
+  }
 }
 
 /// Checks the load of experts and the formats of tokens, which no program is told.

@@ -27,6 +27,8 @@ class ExportedPlan {
   }
   /// Refuses ways of tokens to experts other than an all-to-all that everything waits for.
   void refuse_token_ways();
+  /// Leaves out kernels of the model and CUDA graphs, of which the program's file says nothing.
+  void leave_out_kernels();
   /// Throws: Error with everything that was refused, if anything was.
   void throw_if_refused() const { refused_.throw_if_any(); }
 

@@ -31,6 +31,11 @@ class MegatronLines {
   std::string line_, text_;
 };
 
+/// Numbers that change no time, of gpt-oss: what its activations are clamped to, and how much
+/// further than in its first training its positions reach.
+constexpr const char* kClamp = "7.0";
+constexpr const char* kStretch = "32.0";
+
 std::string number_text(double number) {
   char digits[32];
   return {digits, std::to_chars(digits, digits + sizeof digits, number).ptr};
@@ -42,10 +47,19 @@ const BlockForm& form_of(const Transformer& m) {
   return dense != m.forms.end() ? *dense : m.forms.front();
 }
 
-/// Returns true if layers differ in more than whether they have experts.
+/// Returns the window of the layers that have one; nothing if none has.
+std::optional<int> window_of(const Transformer& m) {
+  const auto has = [](const BlockForm& form) { return form.window.has_value(); };
+  const auto found = std::ranges::find_if(m.forms, has);
+  return found != m.forms.end() ? found->window : std::nullopt;
+}
+
+/// Returns true if layers differ in more than whether they have experts, and a window.
 bool layers_differ(const Transformer& m) {
   const BlockForm& one = form_of(m);
+  const std::optional<int> window = window_of(m);
   return std::ranges::any_of(m.forms, [&](BlockForm other) {
+    if (other.window == window || !other.window) other.window = one.window;
     if (other.ffn == FeedForward::Experts) {
       other.ffn = one.ffn;
       other.ffn_hidden_size = one.ffn_hidden_size;
@@ -58,7 +72,7 @@ void check_layers(ExportedPlan& e) {
   const Transformer& m = e.shape();
   const BlockForm& b = form_of(m);
   e.refuse_if(layers_differ(m), "/model/layer_pattern",
-              "is told of one form of layers, with experts or without");
+              "is told of one form of layers, with experts or without, with one window or none");
   e.refuse_if(!attends(b.mixer), "/model/attention",
               "has attention in every layer here; expected materialised or fused");
   e.refuse_if(b.ffn == FeedForward::None, "/model/ffn", "has an MLP or experts in every layer");
@@ -67,6 +81,8 @@ void check_layers(ExportedPlan& e) {
   e.refuse_if(b.attention_chunk.has_value(), "/model/attention_chunk",
               "has no attention within parts of the sequence");
   e.refuse_if(b.parallel_residual, "/model/parallel_residual", "runs the MLP behind attention");
+  e.refuse_if(b.clamped_mlp && b.latents.kv_rank > 0, "/model/clamped_mlp",
+              "clamps no MLPs beside latent attention");
   e.refuse_if(b.bias.projection != b.bias.mlp || (b.bias.mlp && !b.bias.qkv), "/model/bias",
               "has biases everywhere, nowhere, or for queries, keys and values alone");
 }
@@ -122,10 +138,32 @@ void add_latents(ExportedPlan& e, MegatronLines& a) {
   a.end_line();
 }
 
+/// Writes the window, and which layers have it: all but every n-th, or a list.
+void add_windows(const Transformer& m, MegatronLines& a) {
+  const std::optional<int> window = window_of(m);
+  if (!window) return;
+  a.add("window-size", std::to_string(*window - 1) + ",0");
+  const std::size_t layers = m.layers.size();
+  std::string list;
+  std::size_t first_full = layers;
+  for (std::size_t i = layers; i-- > 0;) {
+    const bool has = m.block_of(i).window.has_value();
+    list = (has ? "1" : "0") + (list.empty() ? "" : "," + list);
+    if (!has) first_full = i;
+  }
+  if (first_full == layers) return;
+  bool regular = true;
+  for (std::size_t i = 0; i < layers; ++i) {
+    regular = regular && m.block_of(i).window.has_value() == ((i + 1) % (first_full + 1) != 0);
+  }
+  a.add("window-attn-skip-freq", regular ? std::to_string(first_full + 1) : "\"([" + list + "])\"");
+}
+
 void add_form(ExportedPlan& e, MegatronLines& a) {
   const Transformer& m = e.shape();
   const BlockForm& b = form_of(m);
-  if (b.gated_mlp) a.add("swiglu");
+  if (b.gated_mlp) a.add(b.clamped_mlp ? "quick-geglu" : "swiglu");
+  if (b.clamped_mlp) a.add("activation-func-clamp-value", kClamp);
   if (m.stream.rms_norm) a.add("normalization", "RMSNorm");
   if (!b.bias.mlp) a.add("disable-bias-linear");
   if (!b.bias.mlp && b.bias.qkv) a.add("add-qkv-bias");
@@ -137,9 +175,11 @@ void add_form(ExportedPlan& e, MegatronLines& a) {
   a.add("hidden-dropout", number_text(m.stream.dropout));
   a.end_line();
   const bool learned = m.max_positions > 0;
-  a.add("position-embedding-type", learned ? "learned_absolute" : b.rotary ? "rope" : "none");
+  const char* const turned = b.scaled_rotation ? "yarn" : "rope";
+  a.add("position-embedding-type", learned ? "learned_absolute" : b.rotary ? turned : "none");
+  if (b.scaled_rotation) a.add("rotary-scaling-factor", kStretch);
   if (b.rotary_share != 1) a.add("rotary-percent", number_text(b.rotary_share));
-  if (b.window) a.add("window-size", std::to_string(*b.window - 1) + ",0");
+  add_windows(m, a);
   a.add("attention-backend", b.mixer == Mixer::Fused ? "flash" : "unfused");
   a.end_line();
 }
@@ -337,12 +377,48 @@ void add_training(ExportedPlan& e, MegatronLines& a) {
               "/training/recompute",
               "computes whole layers again, or parts of all; expected one of both");
   add_recompute(q, layers ? layers : training.stage_recompute.layers, a);
-  e.refuse_if(training.offload.activations > 0, "/training/offload/activations",
-              "offloads whole layers, not a share of each");
+  a.end_line();
+}
+
+/// Writes which layers' activations wait in the host's memory. Source: the checks of
+/// cpu_offloading in megatron/core/transformer/transformer_config.py (NVIDIA/Megatron-LM d98e8a6).
+void add_offload(ExportedPlan& e, MegatronLines& a) {
+  const Training& training = e.question().training();
+  const double layers = static_cast<double>(e.shape().layers.size());
+  const double away = std::round(training.offload.activations * layers);
+  const bool alone = e.question().layout.ranks() == 1 && training.recompute == Recompute::None &&
+                     !training.stage_recompute.any() && !e.recomputed_layers();
+  const bool fits = away > 0 && away < layers && away / layers == training.offload.activations;
+  if (training.offload.activations > 0) {
+    e.refuse_if(!alone || !fits, "/training/offload/activations",
+                "offloads whole layers, not all of them, and none beside pipelines or "
+                "recomputation; expected a share that is a number of the " +
+                    number_text(layers) + " layers");
+    a.add("cpu-offloading-num-layers", static_cast<int>(away));
+  }
   if (training.offload.optimizer > 0) {
     a.add("optimizer-cpu-offload");
     a.add("optimizer-offload-fraction", number_text(training.offload.optimizer));
   }
+  a.end_line();
+}
+
+/// Writes what runs as CUDA graphs, by the names that all versions know.
+void add_graphs(const Question& q, MegatronLines& a) {
+  const JsonValue* training = q.document->find("training");
+  const JsonValue* graphs = training ? training->find("cuda_graphs") : nullptr;
+  if (graphs == nullptr || graphs->text == "none") return;
+  if (graphs->text == "step") {
+    a.add("cuda-graph-impl", "full_iteration");
+    a.add("no-check-for-nan-in-loss-and-grad");  // which reads what a graph has not made yet
+    return a.end_line();
+  }
+  std::string scope;
+  for (const JsonValue& part : graphs->items) {
+    scope += part.text == "attention" ? " attn" : " moe_router moe_preprocess";
+  }
+  a.add("cuda-graph-impl", "transformer_engine");
+  a.add("cuda-graph-scope", scope.substr(1));
   a.end_line();
 }
 
@@ -380,12 +456,19 @@ ExportedFile megatron_export(const Plan& plan) {
   add_mesh(e, a);
   add_replicas(e, a);
   add_training(e, a);
+  add_offload(e, a);
+  add_graphs(e.question(), a);
   e.throw_if_refused();
   const int devices = plan.question.layout.mesh.devices();
   const int each = std::min(plan.question.cluster.machines.front().devices_per_node, devices);
   const bool bert = e.shape().stream.bidirectional;
   std::string text = "#!/bin/bash\n# Made by interlock export of " + plan.question.name +
                      ". Data, tokenizer, learning rate and checkpoints are yours to add.\n";
+  const BlockForm& form = form_of(e.shape());
+  if (form.clamped_mlp || form.scaled_rotation) {
+    text +=
+        "# What activations are clamped to, and how far positions are stretched, is gpt-oss's.\n";
+  }
   text += "ARGS=(\n" + a.text() + ")\n";
   text += "torchrun --nnodes " + std::to_string((devices + each - 1) / each) +
           " --nproc_per_node " + std::to_string(each) + " " +

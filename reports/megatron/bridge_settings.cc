@@ -103,9 +103,11 @@ class Translator {
   }
 
  private:
-  /// Adds what has Megatron's name by now. A flag that is off is as if it was never said.
+  /// Adds what has Megatron's name by now. A flag that is off is as if it was never said, but for
+  /// those that a number of layers, or a default, switches on.
   void add_named(const std::string& name, std::string value) {
-    if (is_false(value) && !settings_.has(name)) return;
+    const bool is_switch = name == "cpu-offloading" || name == "cpu-offloading-activations";
+    if (is_false(value) && !settings_.has(name) && !is_switch) return;
     if (name == "fp8-format" && value == "true") value = "hybrid";
     say(name, value);
     if (name == "num-query-groups") say("group-query-attention", "true");

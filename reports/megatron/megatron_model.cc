@@ -63,14 +63,6 @@ void add_attention(Settings& a, Json& model) {
   const bool local = a.text("transformer-impl").value_or("transformer_engine") == "local";
   const bool stored = backend == "unfused" || backend == "local" || local;
   model["attention"] = a.flag("use-flash-attn") || !stored ? "fused" : "materialised";
-  const std::vector<std::string> window = a.words("window-size");
-  if (!window.empty() && !a.text("window-attn-skip-freq")) {
-    int before = 0;
-    std::from_chars(window[0].data() + (window[0][0] == '('), &*window[0].end(), before);
-    model["sliding_window"] = before + 1;
-  } else if (!window.empty()) {
-    a.remark("window-attn-skip-freq", "windows of some layers only; every token sees all before");
-  }
   if (!a.flag("multi-latent-attention")) return;
   for (const char* key : {"head_size", "kv_heads", "qk_norm", "attention_gate"}) model.erase(key);
   Json latents;
@@ -190,6 +182,61 @@ void add_expert_layers(Settings& a, Json& model) {
   } else if (forms.size() > 1) {
     model["layer_pattern"] = forms;
   }
+}
+
+/// Returns for each layer whether it has a window: all but every Nth, or as a list says. Source:
+/// is_layer_window_attention in megatron/core/transformer/utils.py (NVIDIA/Megatron-LM d98e8a6).
+std::optional<std::vector<bool>> layers_with_windows(const std::string& skip, std::size_t layers) {
+  if (skip.find_first_not_of("0123456789") != skip.npos) return listed_layers(skip);
+  std::size_t every = 0;
+  std::from_chars(skip.data(), skip.data() + skip.size(), every);
+  if (every == 0) return std::nullopt;
+  std::vector<bool> windows(layers);
+  for (std::size_t i = 0; i < layers; ++i) windows[i] = (i + 1) % every != 0;
+  return windows;
+}
+
+/// Windows of all layers, or of some: then the shortest run of forms that gives all in turn.
+void add_windows(Settings& a, Json& model) {
+  const char* const name = "window-attn-skip-freq";
+  const std::vector<std::string> window = a.words("window-size");
+  const auto skip = a.text(name);
+  if (window.empty()) return;
+  int before = 0;
+  std::from_chars(window[0].data() + (window[0][0] == '('), &*window[0].end(), before);
+  if (!skip || skip->empty()) {
+    model["sliding_window"] = before + 1;
+    return;
+  }
+  const auto layers = static_cast<std::size_t>(std::max(model["layers"].get<int>(), 0));
+  const auto windows = layers_with_windows(*skip, layers);
+  if (!windows || windows->size() != layers || layers == 0) {
+    return a.refuse(name, "expected a number N, or a list for all " + std::to_string(layers) +
+                              " layers with 1 for those that have a window");
+  }
+  if (std::ranges::find(*windows, true) == windows->end()) return;
+  if (model.contains("layer_pattern")) {
+    return a.remark(name, "layers differ in more; every token sees all before it");
+  }
+  model["sliding_window"] = before + 1;
+  std::size_t period = 1;
+  const auto repeats = [&] {
+    for (std::size_t i = period; i < layers; ++i) {
+      if ((*windows)[i] != (*windows)[i - period]) return false;
+    }
+    return true;
+  };
+  while (!repeats()) ++period;
+  if (period == 1) return;
+  Json forms = Json::array();
+  for (std::size_t i = 0; i < period; ++i) {
+    if (i == 0 || (*windows)[i] != (*windows)[i - 1]) {
+      forms.push_back({{"repeat", 0}});
+      if (!(*windows)[i]) forms.back()["sliding_window"] = nullptr;
+    }
+    forms.back()["repeat"] = forms.back()["repeat"].get<int>() + 1;
+  }
+  model["layer_pattern"] = forms;
 }
 
 void add_experts(Settings& a, Json& model) {
@@ -358,6 +405,7 @@ Json megatron_model(Settings& a, const std::string& name, std::optional<int> voc
   add_attention(a, model);
   add_experts(a, model);
   if (letters) add_hybrid(a, *letters, model);
+  add_windows(a, model);
   if (source) add_source(a, model);
   if (const auto later = a.count("mtp-num-layers"); later && *later > 0) {
     model["multi_token_prediction"] = {{"layers", *later}};

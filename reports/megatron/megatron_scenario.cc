@@ -264,7 +264,10 @@ void add_selective(Settings& a, Json& training) {
 void add_graphs(Settings& a, Json& training) {
   const std::string kind = a.text("cuda-graph-impl").value_or("none");
   if (kind == "none") return;
-  const std::vector<std::string> scope = a.words("cuda-graph-scope");
+  std::vector<std::string> scope = a.words("cuda-graph-modules");  // as newer versions call it
+  const char* const name = scope.empty() ? "cuda-graph-scope" : "cuda-graph-modules";
+  if (scope.empty()) scope = a.words(name);
+  std::erase(scope, "full");  // an older word for whole layers
   const auto has = [&](const char* part) {
     return std::find(scope.begin(), scope.end(), part) != scope.end();
   };
@@ -283,7 +286,7 @@ void add_graphs(Settings& a, Json& training) {
         (!parts.empty() && parts.back() == "router" && part.starts_with("moe_"))) {
       continue;
     }
-    a.remark("cuda-graph-scope", part + " has no key: the host issues its kernels one by one");
+    a.remark(name, part + " has no key: the host issues its kernels one by one");
   }
   if (scope.empty()) {
     a.remark("cuda-graph-impl",
@@ -339,6 +342,28 @@ void add_optimizer(Settings& a, Json& training) {
   if (a.flag("optimizer-cpu-offload")) {
     training["offload"]["optimizer"] = a.number("optimizer-offload-fraction").value_or(1);
   }
+}
+
+/// Layers whose activations wait in the host's memory. Source: arguments.py and the checks of
+/// cpu_offloading in megatron/core/transformer/transformer_config.py (NVIDIA/Megatron-LM d98e8a6).
+void add_offload(Settings& a, const Degrees& d, int layers, Json& training) {
+  const char* const name = "cpu-offloading-num-layers";
+  const int away = a.count(name).value_or(0);
+  const bool off = a.text("cpu-offloading") && !a.flag("cpu-offloading");
+  const bool kept = a.text("cpu-offloading-activations") && !a.flag("cpu-offloading-activations");
+  if (a.flag("cpu-offloading-weights") && away > 0 && !off) {
+    a.remark("cpu-offloading-weights", "weights stay on the devices");
+  }
+  if (away <= 0 || off || kept) return;
+  const std::string wrong =
+      away >= layers ? "expected fewer than the " + std::to_string(layers) + " layers"
+      : d.pipeline > 1
+          ? "Megatron-Core offloads nothing beside pipelines; expected one pipeline rank"
+      : a.text("recompute-granularity") || a.flag("recompute-activations")
+          ? "Megatron-Core offloads nothing beside recomputation; expected one of both"
+          : "";
+  if (!wrong.empty()) return a.refuse(name, wrong);
+  training["offload"]["activations"] = static_cast<double>(away) / layers;
 }
 
 std::string precision_of(Settings& a) {
@@ -413,7 +438,8 @@ void add_round(Settings& a, const Degrees& d, Json& training) {
   if (round != d.pipeline) training["schedule"]["round"] = round;
 }
 
-Json training_of(Settings& a, const Degrees& d, const std::vector<StageContent>& stages) {
+Json training_of(Settings& a, const Degrees& d, const std::vector<StageContent>& stages,
+                 int layers) {
   const int chunks = static_cast<int>(stages.size()) / d.pipeline;
   Json training = {{"strategy", "global"}, {"schedule", "1f1b"}};
   if (chunks > 1) training["schedule"] = {{"kind", "interleaved"}, {"chunks", chunks}};
@@ -428,6 +454,7 @@ Json training_of(Settings& a, const Degrees& d, const std::vector<StageContent>&
   }
   training["precision"] = precision_of(a);
   add_optimizer(a, training);
+  add_offload(a, d, layers, training);
   add_recompute(a, stages, training);
   return training;
 }
@@ -464,7 +491,7 @@ std::string megatron_scenario(Settings& a, const Surroundings& around) {
     scenario["partition"] = modules;
     scenario["parallel"]["stages"] = modules.size();
   }
-  scenario["training"] = training_of(a, d, stages);
+  scenario["training"] = training_of(a, d, stages, model.layers);
   if (framework != "none") scenario["training"]["framework"] = framework;
   scenario["training"]["steps"] = 2;
   a.diagnostics().throw_if_any();

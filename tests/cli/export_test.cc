@@ -367,8 +367,7 @@ TEST_CASE("no key is lost on the way to another program: it comes back, is refus
 Words megatron_lacks(const Words& set) {
   const Folder folder;
   folder.file("s.json", kSmall);
-  Asked asked{folder.path("s.json"), 1, set};
-  std::istringstream lines(round_trip(asked, "megatron"));
+  std::istringstream lines(round_trip({folder.path("s.json"), 1, set}, "megatron"));
   Words keys;
   for (std::string line; std::getline(lines, line);) {
     const std::size_t from = line.find(": /") + 2;
@@ -380,8 +379,9 @@ Words megatron_lacks(const Words& set) {
 
 TEST_CASE("forms of layers that Megatron's arguments cannot say are refused by name") {
   CHECK(megatron_lacks({}).empty());
-  CHECK(megatron_lacks({R"(model.layer_pattern=[{"sliding_window": 128}, {}])"}) ==
-        Words{"/model/layer_pattern"});
+  CHECK(megatron_lacks({R"(model.layer_pattern=[{"sliding_window": 128}, {}])"}).empty());
+  CHECK(megatron_lacks({R"(model.layer_pattern=[{"sliding_window": 128},
+      {"sliding_window": 64}])"}) == Words{"/model/layer_pattern"});
   CHECK(megatron_lacks({R"(model.layer_pattern=[{"ffn_hidden_size": 1024}, {}])"}) ==
         Words{"/model/layer_pattern"});
   CHECK(megatron_lacks({"model.attention_heads=null", "model.attention=mamba", "model.mamba={}"}) ==

@@ -106,6 +106,7 @@ TEST_CASE("stages that learn from old inputs come to what the algorithm comes to
               .strategy = raw.strategy,
               .roles = raw.roles,
               .recompute = raw.recompute,
+              .recompute_parts = raw.recompute_parts,
               .stash = raw.stash,
               .precision = raw.precision,
               .descent = raw.descent,

@@ -72,6 +72,19 @@ std::vector<RecomputeTrial> trials() {
       all.push_back({kDeep, devices, strategy, R"("eager")", R"({"modules": ["core_attn"]})"});
     }
   }
+  // Other parts, and several at once.
+  for (const std::string& model : {kDeep, kFused}) {
+    for (const int devices : {2, 4}) {
+      for (const std::string parts : {R"(["layernorm"])", R"(["mlp"])", R"(["layernorm", "mlp"])",
+                                      R"(["core_attn", "layernorm", "mlp"])"}) {
+        const std::string modules = R"({"modules": )" + parts + "}";
+        all.push_back({model, devices, R"("global")", R"("1f1b")", modules});
+        all.push_back({model, devices, R"("global")", R"("gpipe")", modules});
+        all.push_back({model, devices, R"({"kind": "interlocking", "n_wise": 3})",
+                       R"({"kind": "eager", "backward": "fused"})", modules});
+      }
+    }
+  }
   for (const std::string& model : {kDeep, kFused}) {
     all.push_back({model, 2, R"("global")", R"("1f1b")", R"({"full_layers": 3})"});
     all.push_back({model, 2, R"("global")", R"("gpipe")", R"({"full_layers": 3})"});
@@ -141,6 +154,14 @@ TEST_CASE("a backward in halves that would need several modules at once is refus
   CHECK(why_not_trainable(job_of(training)).find(R"(expected "backward": "fused")") !=
         std::string::npos);
   CHECK_THROWS_AS(train(training), Error);
+  INFO("parts that the gradients of weights read, too");
+  for (const auto& [parts, refused] : {std::pair(R"({"modules": ["mlp"]})", true),
+                                       {R"({"modules": ["layernorm"]})", true},
+                                       {R"({"modules": ["core_attn"]})", false}}) {
+    const RecomputeTrial some = {kDeep, 2, R"("global")", R"("zb-h1")", parts};
+    const std::string why = why_not_trainable(job_of(make_training(text_of(some, parts))));
+    CHECK(why.empty() != refused);
+  }
 }
 
 }  // namespace

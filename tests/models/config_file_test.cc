@@ -343,7 +343,7 @@ TEST_CASE("a field that shapes a model is refused where its class does not know 
   CHECK(mistake("{\"model_type\": \"llama\",\n\"num_local_experts\": 8}") ==
         "s.json:2: /model/num_local_experts: 8 shapes a model, but those of model_type \"llama\" "
         "have no such field; expected it taken out, or a model_type that has it, e.g. "
-        "deepseek_v2, deepseek_v3 or glm4_moe");
+        "bailing_moe, bailing_moe_v2 or dbrx");
   CHECK(mistake(R"({"model_type": "mistral", "attention_bias": true, "sequence_length": 1})")
             .find("/model/attention_bias: true shapes a model") != std::string::npos);
   CHECK(mistake(R"({"model_type": "bert", "add_cross_attention": true})") ==
@@ -391,9 +391,9 @@ TEST_CASE("an unknown model_type is read by its fields, and a note says so") {
   CHECK(mistake(R"({"model_type": "new", "hidden_act": "silu", "rms_norm_eps": 1,
       "sparkle": 3, )" +
                 sizes + "}") ==
-        "s.json:2: /model/sparkle: unknown in an unknown model_type; expected it taken out if "
-        "neither time nor memory follow from it, or the model in keys of \"kind\": "
-        "\"transformer\"");
+        "s.json:1: /model/model_type: the model_type \"new\" is unknown, and nothing is known here "
+        "of \"sparkle\"; expected it taken out if neither time nor memory follow from it, or the "
+        "model in keys of \"kind\": \"transformer\"");
 }
 
 }  // namespace

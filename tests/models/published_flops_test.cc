@@ -28,6 +28,8 @@ const std::map<std::string, std::string>& exceptions() {
   static const std::string mixed = "layers differ; hybrid_flops_test.cc has their formula";
   static const std::string stacks = "two stacks; cross_attention_test.cc counts by hand";
   static const std::map<std::string, std::string> all = {
+      {"granite-4.0-h-micro", mixed},
+      {"granite-4.0-h-tiny", mixed},
       {"jamba-v0.1", "Megatron-LM has no Mamba 1; mixers_test.cc counts by hand"},
       {"nemotron-3-nano-30b-a3b", mixed},
       {"nemotron-h-56b", mixed},
@@ -92,7 +94,8 @@ Weights attention_of(const Fields& f) {
 }
 
 bool is_plain(const std::string& type) {
-  for (const char* one : {"gpt2", "gpt_bigcode", "gptj", "falcon", "starcoder2", "nemotron"}) {
+  for (const char* one :
+       {"gpt2", "gpt_bigcode", "gptj", "falcon", "starcoder2", "nemotron", "phi"}) {
     if (type == one) return true;
   }
   return false;
@@ -105,15 +108,16 @@ Weights weights_of(const Fields& f) {
   const double usual = f.type() == "llama" ? 11008 : 4 * h;  // of its class, where a file is silent
   const double width = f.number({"intermediate_size", "n_inner"}, usual);
   w.mlp = products * h * f.number("intermediate_size_mlp", width);
-  const double experts = f.number({"n_routed_experts", "num_experts", "num_local_experts"}, 0);
+  const double experts =
+      f.number({"n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts"}, 0);
   if (experts == 0) return w;
   const double expert = f.number("moe_intermediate_size", width);
-  double shared = f.number("n_shared_experts", 0) * expert;
+  double shared = f.number({"n_shared_experts", "moe_num_shared_experts"}, 0) * expert;
   if (f.has("shared_expert_intermediate_size")) {
     shared = f.number("shared_expert_intermediate_size", 0);
   }
   if (f.has("intermediate_size_mlp")) shared = expert;  // Llama 4
-  w.experts = products * h * (f.number("num_experts_per_tok", 1) * expert + shared);
+  w.experts = products * h * (f.number({"num_experts_per_tok", "moe_k"}, 1) * expert + shared);
   w.routers = h * experts + (f.has("shared_expert_intermediate_size") ? h : 0);
   return w;
 }
@@ -123,7 +127,7 @@ double layers_of(const Fields& f) { return f.number({"num_hidden_layers", "n_lay
 /// Layers with experts.
 double mixtures(const Fields& f) {
   const double every = f.number("interleave_moe_layer_step", 1);
-  return (layers_of(f) - f.number("first_k_dense_replace", 0)) / every;
+  return (layers_of(f) - f.number({"first_k_dense_replace", "moe_layer_start_index"}, 0)) / every;
 }
 
 double megatron_flops(const Fields& f) {
@@ -168,7 +172,7 @@ TEST_CASE("a step of each configuration has the flops that Megatron-LM counts") 
     INFO(name << ": " << ours << " here, " << theirs << " there");
     CHECK(ours == doctest::Approx(theirs).epsilon(1e-12));
   }
-  CHECK(held >= 57);
+  CHECK(held >= 65);
   CHECK(left == static_cast<int>(exceptions().size()));
 }
 

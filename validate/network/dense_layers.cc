@@ -68,11 +68,17 @@ void refuse_unexecutable(Section& reader, const BlockForm& b, bool tied) {
          "tied embeddings, the default, are" + not_executable + "\"tied_embeddings\": false");
 }
 
+/// Returns `layer`, whose output `part` makes again.
+Layer made_by(LayerPart part, Layer layer) {
+  layer.part = part;
+  return layer;
+}
+
 /// Returns norm, linear, GELU, linear.
 std::vector<Layer> mlp_branch(const std::string& name, int width, int hidden, bool bias) {
-  return {rowwise_layer(LayerKind::LayerNorm, name + ".norm", width),
-          linear_layer(name + ".first", width, hidden, bias),
-          rowwise_layer(LayerKind::Gelu, name + ".gelu", hidden),
+  return {made_by(LayerPart::Norms, rowwise_layer(LayerKind::LayerNorm, name + ".norm", width)),
+          made_by(LayerPart::Mlp, linear_layer(name + ".first", width, hidden, bias)),
+          made_by(LayerPart::Mlp, rowwise_layer(LayerKind::Gelu, name + ".gelu", hidden)),
           linear_layer(name + ".second", hidden, width, bias)};
 }
 
@@ -108,12 +114,14 @@ Layer attention_residual(const BlockForm& b) {
                            .outputs = width,
                            .positions = b.stream.sequence_length,
                            .heads = b.attention_heads,
-                           .fused = b.mixer == Mixer::Fused};
+                           .fused = b.mixer == Mixer::Fused,
+                           .part = LayerPart::CoreAttention};
   return {.kind = LayerKind::Residual,
           .name = "attention",
           .inputs = width,
           .outputs = width,
-          .branch = {rowwise_layer(LayerKind::LayerNorm, "attention.norm", width),
+          .branch = {made_by(LayerPart::Norms,
+                             rowwise_layer(LayerKind::LayerNorm, "attention.norm", width)),
                      linear_layer("attention.inputs", width, 3 * width, b.bias.qkv), attention,
                      linear_layer("attention.projection", width, width, b.bias.projection)}};
 }

@@ -51,6 +51,7 @@ struct Job {
   /// (modules) The part of each that is not kept, but computed again before its backward; empty:
   /// nothing is.
   std::vector<Recompute> recompute = {};
+  LayerParts recompute_parts = {};  // of modules of which parts are
   /// The part of a forward that its backward finds. Replayed: the stage's input, or nothing where
   /// that is the batch itself, which is asked for again; Rebuilt: the output, which comes back, and
   /// the input of the last stage, or the batch.

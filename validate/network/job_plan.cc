@@ -23,14 +23,15 @@ std::shared_ptr<const std::vector<Layer>> layers_of(const Job& job, int stage) {
 /// Returns the modules of a stage that are computed again, as ranges of layers_of().
 std::vector<LayerRange> again_of(const Job& job, int stage) {
   std::vector<LayerRange> ranges;
-  if (job.stash != StashMode::Kept) return {{0, layers_of(job, stage)->size(), false}};
+  if (job.stash != StashMode::Kept) return {{0, layers_of(job, stage)->size()}};
   if (job.recompute.empty()) return ranges;
   const auto s = static_cast<std::size_t>(stage);
   LayerRange range;
   for (int module = job.first_module[s]; module < job.first_module[s + 1]; ++module) {
     const auto m = static_cast<std::size_t>(module);
-    range = {range.end, range.end + job.network.modules[m].layers.size(),
-             job.recompute[m] == Recompute::Selective};
+    range = {range.end, range.end + job.network.modules[m].layers.size()};
+    if (job.recompute[m] == Recompute::Selective) range.parts = LayerPart::CoreAttention;
+    if (job.recompute[m] == Recompute::Parts) range.parts = job.recompute_parts;
     if (job.recompute[m] != Recompute::None) ranges.push_back(range);
   }
   return ranges;

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "base/json/json.h"
+#include "models/layers/layer_parts.h"
 #include "models/layers/model_graph.h"
 
 namespace interlock {
@@ -56,6 +57,8 @@ struct Layer {
   int rows = 1, columns = 1;   // Convolution, AveragePool: pixels of what they read
   std::vector<Layer> branch, shortcut;  // Residual; Coupling has a branch
   bool to_second = false;               // Coupling: the second half is what the branch is added to
+  /// The part of a block that makes its output again; of Attention, what it keeps inside.
+  LayerParts part = {};
 };
 
 struct NetworkModule {

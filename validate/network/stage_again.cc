@@ -8,16 +8,20 @@
 namespace interlock {
 namespace {
 
-/// Returns the bytes that all attentions, which read `rows` rows, keep inside.
-std::int64_t inner_bytes(const std::vector<Layer>& layers, std::int64_t rows, int element) {
+/// Returns the bytes that `parts` of layers, which read `rows` rows, make and do not keep.
+std::int64_t bytes_of_parts(const std::vector<Layer>& layers, LayerParts parts, std::int64_t rows,
+                            int element) {
   std::int64_t bytes = 0;
   for (const Layer& layer : layers) {
+    bytes += bytes_of_parts(layer.branch, parts, rows, element);
+    if (layer.part.empty() || !is_again(parts, layer.part)) continue;
     if (layer.kind == LayerKind::Attention) {
       const std::int64_t each =
           layer.fused ? statistic_bytes(element) : std::int64_t{layer.positions} * element;
       bytes += rows * layer.heads * each;
+    } else {
+      bytes += rows * layer.outputs * element;
     }
-    bytes += inner_bytes(layer.branch, rows, element);
   }
   return bytes;
 }
@@ -40,13 +44,14 @@ void StagePlanner::begin_again(std::size_t layer, const Tensor& x) {
   const auto begin = inputs_.layers.begin();
   const std::vector<Layer> own(begin + static_cast<std::ptrdiff_t>(layer),
                                begin + static_cast<std::ptrdiff_t>(inside_->layers.end));
-  inside_->bytes = inside_->layers.inner ? inner_bytes(own, x.rows, inputs_.element)
-                                         : plan_stage({.layers = own,
-                                                       .samples = inputs_.samples,
-                                                       .rows = x.rows,
-                                                       .columns = x.columns,
-                                                       .element = inputs_.element})
-                                               .stash;
+  const LayerParts parts = inside_->layers.parts;
+  inside_->bytes = !parts.empty() ? bytes_of_parts(own, parts, x.rows, inputs_.element)
+                                  : plan_stage({.layers = own,
+                                                .samples = inputs_.samples,
+                                                .rows = x.rows,
+                                                .columns = x.columns,
+                                                .element = inputs_.element})
+                                        .stash;
   kept_again_ = -inside_->bytes;
 }
 

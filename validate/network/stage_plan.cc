@@ -44,8 +44,8 @@ void StagePlanner::number_parameters(const std::vector<Layer>& layers) {
   }
 }
 
-Tensor StagePlanner::keep(std::int64_t rows, int columns, int bytes, bool inner) {
-  const bool again = inside_ != nullptr && (inner || !inside_->layers.inner);
+Tensor StagePlanner::keep(std::int64_t rows, int columns, int bytes, LayerParts part) {
+  const bool again = inside_ != nullptr && is_again(inside_->layers.parts, part);
   std::int64_t& end = again ? kept_again_ : plan_.stash;
   const Tensor tensor = {again ? Place::Again : Place::Stash, end, rows, columns};
   end += tensor.size() * bytes;
@@ -69,7 +69,7 @@ Tensor StagePlanner::made(const Layer& layer, const Tensor& x) const {
 /// Returns the place where layer `index` reads the `tensor` before it: in the stash, for its
 /// backward.
 Tensor StagePlanner::home_before(const std::vector<Layer>& layers, std::size_t index, Tensor tensor,
-                                 const Tensor& target) {
+                                 const Tensor& target, LayerParts part) {
   if (index == layers.size()) {
     Tensor home = target;
     home.rows = tensor.rows;
@@ -77,10 +77,11 @@ Tensor StagePlanner::home_before(const std::vector<Layer>& layers, std::size_t i
     return home;
   }
   const Layer& layer = layers[index];
-  if (layer.kind == LayerKind::Relu) return home_before(layers, index + 1, tensor, target);
-  if (layer.kind == LayerKind::Residual) return home_before(layer.branch, 0, tensor, target);
+  if (layer.kind == LayerKind::Relu) return home_before(layers, index + 1, tensor, target, part);
+  if (layer.kind == LayerKind::Residual) return home_before(layer.branch, 0, tensor, target, part);
   const bool logits = layer.kind == LayerKind::CrossEntropy;
-  return keep(tensor.rows, tensor.columns, logits ? std::max(4, inputs_.element) : inputs_.element);
+  return keep(tensor.rows, tensor.columns, logits ? std::max(4, inputs_.element) : inputs_.element,
+              part);
 }
 
 Tensor StagePlanner::forward(const std::vector<Layer>& layers, Tensor x, const Tensor& target,
@@ -91,7 +92,8 @@ Tensor StagePlanner::forward(const std::vector<Layer>& layers, Tensor x, const T
     Again* const inside = inside_;
     if (is_top(layers) && leaves(i)) inside_ = nullptr;
     const bool in_place = layer.kind == LayerKind::Relu || layer.kind == LayerKind::CrossEntropy;
-    const Tensor y = in_place ? x : home_before(layers, i + 1, made(layer, x), target);
+    const LayerParts part = layer.kind == LayerKind::Attention ? LayerParts() : layer.part;
+    const Tensor y = in_place ? x : home_before(layers, i + 1, made(layer, x), target, part);
     inside_ = inside;
     const std::size_t first_step = plan_.forward.size();
     forward_layer(layer, x, y, accumulate && i + 1 == layers.size());
@@ -125,10 +127,10 @@ void StagePlanner::forward_layer(const Layer& layer, const Tensor& x, const Tens
   if (layer.kind == LayerKind::Attention) {
     const std::int64_t rows = x.rows * layer.heads;
     if (layer.fused) {
-      kept.statistics = keep(rows, 1, statistic_bytes(inputs_.element), true);
+      kept.statistics = keep(rows, 1, statistic_bytes(inputs_.element), layer.part);
       kept.output = y;
     } else {
-      kept.probabilities = keep(rows, layer.positions, inputs_.element, true);
+      kept.probabilities = keep(rows, layer.positions, inputs_.element, layer.part);
     }
   }
   plan_.forward.push_back({.layer = &layer,

@@ -9,9 +9,10 @@
 // of a split backward still needs. Norms make their weight gradients in the input half, while they
 // can.
 //
-// Of a module that is computed again only the input is kept, or all but the probabilities of its
-// attention. The rest lies at the end of the workspace, for as long as its forward, or its backward
-// with what is done again before it, runs.
+// Of a module that is computed again only the input is kept, or all but what parts of it make: the
+// outputs of its norms, what its MLP makes inside, the probabilities of its attention. The rest
+// lies at the end of the workspace, for as long as its forward, or its backward with what is done
+// again before it, runs.
 //
 // Example: Linear 4 -> 8, Relu and Linear 8 -> 2 over three rows of fp32 take an input of 48 bytes
 // and a stash of 96, in which the Relu works in place. Backward: the input gradient of the second
@@ -88,10 +89,18 @@ struct Step {
   bool late = false;        // BackwardWeight: may run apart, when all others are done
 };
 
+/// Returns whether a backward makes again what `part` made: all is made again where no `parts` are
+/// named. Each layer belongs to one part at most.
+constexpr bool is_again(LayerParts parts, LayerParts part) {
+  LayerParts both = parts;
+  both |= part;
+  return parts.empty() || (!part.empty() && both == parts);
+}
+
 /// Layers [first, end) of a stage.
 struct LayerRange {
   std::size_t first = 0, end = 0;
-  bool inner = false;  // of them, only what attentions keep inside is computed again
+  LayerParts parts = {};  // of them, only these are computed again; none: all is
 };
 
 struct PlanInputs {

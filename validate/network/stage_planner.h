@@ -52,12 +52,12 @@ class StagePlanner {
   };
 
   void number_parameters(const std::vector<Layer>& layers);
-  /// Keeps a tensor. `inner`: selective recomputation does not keep it, either.
-  Tensor keep(std::int64_t rows, int columns, int bytes, bool inner = false);
+  /// Keeps a tensor, unless `part`, which makes it, is computed again.
+  Tensor keep(std::int64_t rows, int columns, int bytes, LayerParts part);
   bool is_top(const std::vector<Layer>& layers) const { return &layers == &inputs_.layers; }
   Tensor made(const Layer& layer, const Tensor& x) const;
   Tensor home_before(const std::vector<Layer>& layers, std::size_t index, Tensor tensor,
-                     const Tensor& target);
+                     const Tensor& target, LayerParts part);
   Tensor forward(const std::vector<Layer>& layers, Tensor x, const Tensor& target, bool accumulate);
   void forward_layer(const Layer& layer, const Tensor& x, const Tensor& y, bool accumulate);
 

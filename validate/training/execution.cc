@@ -148,9 +148,12 @@ NeuralNetwork network_of(const Question& scenario) {
   }
   const Training& training = scenario.training();
   const bool parts = !training.recompute_parts.empty();
-  if (parts && training.recompute_parts != LayerPart::CoreAttention) {
+  LayerParts known = LayerPart::CoreAttention, asked = training.recompute_parts;
+  known |= LayerPart::Norms;
+  known |= LayerPart::Mlp;
+  if (asked |= known; asked != known) {
     refuse(scenario, "/training/recompute/modules",
-           "of the parts of a layer, only attention is run again; expected [\"core_attn\"]");
+           "only some parts of a layer are run again; expected core_attn, layernorm or mlp");
   }
   if (parts && training.recompute == Recompute::Full) {
     refuse(scenario, "/training/recompute",
@@ -188,12 +191,8 @@ Job job_of(const Plan& plan, const Program& program, const NeuralNetwork& networ
   const Question& scenario = plan.question;
   std::vector<Recompute> recompute;
   const Training& training = scenario.training();
-  // The only part that is run again is attention, which is selective recomputation.
-  const bool part = training.recompute == Recompute::Parts;
   for (const Module& module : training.graph.modules) {
-    recompute.push_back(module.recompute.empty() ? Recompute::None
-                        : part                   ? Recompute::Selective
-                                                 : training.recompute);
+    recompute.push_back(module.recompute.empty() ? Recompute::None : training.recompute);
   }
   return {.program = program,
           .network = network,
@@ -201,6 +200,7 @@ Job job_of(const Plan& plan, const Program& program, const NeuralNetwork& networ
           .strategy = training.strategy,
           .roles = lower_inputs(plan).roles,
           .recompute = std::move(recompute),
+          .recompute_parts = training.recompute_parts,
           .stash = plan.schedule.stash,
           .precision = training.precision,
           .descent = options.descent,

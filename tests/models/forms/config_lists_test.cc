@@ -53,7 +53,11 @@ TEST_CASE("lists that say what layers are hold names, or numbers") {
 
 TEST_CASE("a list for a size that is one for all layers is refused where the size is read") {
   CHECK(told(config("qwen3_moe", R"("moe_intermediate_size": 768)")).empty());
-  check_told(config("qwen3_moe", R"("moe_intermediate_size": [768, 768])"), "number");
+  check_told(config("qwen3_moe", R"("moe_intermediate_size": [768, 512])"), "number");
+  INFO("Hunyuan has lists whose entries are all alike");
+  const std::string alike = R"("moe_topk": [8, 8], "num_experts": 64)";
+  CHECK(parameters_of(built(config("hunyuan_v1_moe", alike))) ==
+        parameters_of(built(config("hunyuan_v1_moe", R"("moe_topk": 8, "num_experts": 64)"))));
   check_told(config("llama", R"("head_dim": [192, 192])"), "number");
   INFO("towers have no sizes by layer");
   check_told(R"({"model_type": "llava", "text_config": )" + config("llama", "") +

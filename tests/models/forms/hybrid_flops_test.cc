@@ -86,6 +86,24 @@ Count qwen(const Fields& f) {
   return all;
 }
 
+/// Granite 4: Mamba 2 or attention, and what all tokens share with or without experts behind
+/// either.
+Count granite(const Fields& f) {
+  Count all;
+  const double h = f("hidden_size"), shared = 3 * h * f("shared_intermediate_size");
+  const double inner = f("mamba_n_heads") * f("mamba_d_head"), state = f("mamba_d_state");
+  const double made = 2 * inner + 2 * f("mamba_n_groups") * state + f("mamba_n_heads");
+  const double size = h / f("num_attention_heads"), keys = 2 * f("num_key_value_heads") * size;
+  const double chosen = f("num_experts_per_tok") * f("intermediate_size");
+  for (const JsonValue& layer : f.config.find("layer_types")->items) {
+    const bool mixes = layer.text == "mamba";
+    all += mixes ? Count{h * (made + inner), 3.5 * inner * state}
+                 : Count{h * (2 * h + keys), h * kTokens};
+    all += {shared + 3 * h * chosen + h * f("num_local_experts"), 0};
+  }
+  return all;
+}
+
 /// Llama-Nemotron: the width and the key heads of each layer, some without attention.
 Count searched(const Fields& f) {
   Count all;
@@ -123,6 +141,8 @@ double flops_of(const ModelGraph& graph, bool weights_alone) {
 TEST_CASE("a step of each hybrid has the flops that Megatron-LM counts") {
   for (const Hybrid& hybrid : {Hybrid{"nemotron-h-56b", nemotron},
                                {"nemotron-3-nano-30b-a3b", nemotron},
+                               {"granite-4.0-h-micro", granite},
+                               {"granite-4.0-h-tiny", granite},
                                {"qwen3-next-80b-a3b", qwen},
                                {"qwen3.5-27b", qwen},
                                {"qwen3.5-35b-a3b", qwen},
