@@ -422,6 +422,14 @@ void add_graphs(const Question& q, MegatronLines& a) {
   a.end_line();
 }
 
+/// Writes what single kernels do of routing.
+void add_fused_routing(const Question& q, MegatronLines& a) {
+  const FusedRouting& fused = q.training().framework.fused;
+  if (fused.router) a.add("moe-router-fusion");
+  if (fused.permutation) a.add("moe-permute-fusion");
+  if (fused.router || fused.permutation) a.end_line();
+}
+
 void check_nodes(ExportedPlan& e) {
   const Cluster& cluster = e.question().cluster;
   const int each = cluster.machines.front().devices_per_node;
@@ -458,6 +466,7 @@ ExportedFile megatron_export(const Plan& plan) {
   add_training(e, a);
   add_offload(e, a);
   add_graphs(e.question(), a);
+  add_fused_routing(e.question(), a);
   e.throw_if_refused();
   const int devices = plan.question.layout.mesh.devices();
   const int each = std::min(plan.question.cluster.machines.front().devices_per_node, devices);

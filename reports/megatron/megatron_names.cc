@@ -114,7 +114,6 @@ constexpr std::array kIdleNames =
                                      "min-loss-scale",
                                      "mock-data",
                                      "moe-grouped-gemm",
-                                     "moe-permute-fusion",
                                      "moe-token-dispatcher-type",
                                      "moe-token-drop-policy",
                                      "no-create-attention-mask-in-dataloader",

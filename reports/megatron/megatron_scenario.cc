@@ -295,11 +295,20 @@ void add_graphs(Settings& a, Json& training) {
   if (!parts.empty()) training["cuda_graphs"] = parts;
 }
 
+/// Adds what single kernels do of routing.
+void add_fused_routing(Settings& a, Json& training) {
+  Json parts = Json::array();
+  if (a.flag("moe-router-fusion")) parts.push_back("router");
+  if (a.flag("moe-permute-fusion")) parts.push_back("permutation");
+  if (!parts.empty()) training["fused_routing"] = parts;
+}
+
 /// Whole layers that are computed again, which megatron counts in each stage; the format in which
 /// activations keep their inputs; and CUDA graphs.
 void add_recompute(Settings& a, const std::vector<StageContent>& stages, Json& training) {
   if (a.flag("activation-func-fp8-input-store")) training["activation_inputs"] = "fp8";
   add_graphs(a, training);
+  add_fused_routing(a, training);
   if (a.text("cuda-launch-blocking").value_or("0") == "1") training["blocking_launches"] = true;
   // --checkpoint-activations: as Megatron-LM said it until 2022, and its forks do.
   const std::string kind = a.flag("checkpoint-activations") ? "full"

@@ -161,6 +161,8 @@ TEST_CASE("graphs, clamps, stretched positions and layers on the host go to argu
            {"training.cuda_graphs=step", "--cuda-graph-impl full_iteration"},
            {R"(training.cuda_graphs=["attention", "router"])",
             "--cuda-graph-scope attn moe_router moe_preprocess"},
+           {R"(training.fused_routing=["permutation", "router"])",
+            "--moe-router-fusion --moe-permute-fusion"},
            {"model.clamped_mlp=true", "--quick-geglu --activation-func-clamp-value 7.0"},
            {"model.scaled_rotation=true", "--position-embedding-type yarn"},
            {R"(model.layer_pattern=[{"repeat": 3, "sliding_window": 64}, {}])",
