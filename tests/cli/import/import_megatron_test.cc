@@ -338,21 +338,6 @@ TEST_CASE("parts of layers that run as CUDA graphs are read") {
   CHECK(graphs("cuda-graph-impl: full_iteration\n") == "step");
 }
 
-TEST_CASE("what single kernels do of routing is read") {
-  const auto fused = [](const std::string& settings) {
-    const JsonValue scenario = imported(kSettings + "vocab-size: 1000\n" + settings);
-    const JsonValue* read = scenario.find("training")->find("fused_routing");
-    std::string all;
-    if (read == nullptr) return all;
-    for (const JsonValue& part : read->items) all += part.text + " ";
-    return all;
-  };
-  CHECK(fused("").empty());
-  CHECK(fused("moe-router-fusion: true\n") == "router ");
-  CHECK(fused("moe-permute-fusion: true\nmoe-router-fusion: true\n") == "router permutation ");
-  CHECK(fused("moe-permute-fusion: false\n").empty());
-}
-
 TEST_CASE("what matters and has no key is told by name, apart from what has no effect") {
   const Folder folder;
   folder.file("a.yaml", kSettings +

@@ -88,6 +88,21 @@ TEST_CASE("graphs have the same scopes under their older and their newer name") 
   }
 }
 
+TEST_CASE("what single kernels do of routing is read") {
+  const Folder folder;
+  const auto fused = [&](const std::string& arguments) {
+    const JsonValue training = training_of(folder, script(arguments));
+    const JsonValue* read = training.find("fused_routing");
+    std::string all;
+    if (read == nullptr) return all;
+    for (const JsonValue& part : read->items) all += part.text + " ";
+    return all;
+  };
+  CHECK(fused("").empty());
+  CHECK(fused("--moe-router-fusion") == "router ");
+  CHECK(fused("--moe-permute-fusion --moe-router-fusion") == "router permutation ");
+}
+
 TEST_CASE("windows of some layers are read, and written, as a number or a list") {
   const Folder folder;
   const auto pattern = [&](const std::string& skip) -> std::string {
