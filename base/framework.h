@@ -21,8 +21,8 @@ struct CudaGraphs {
   bool operator==(const CudaGraphs&) const = default;
 };
 
-/// Parts of routing that one kernel does where a framework else takes small steps: scores, choices
-/// and the loss that balances them; moves of tokens among experts.
+/// Parts of routing that one kernel does where a framework otherwise takes small steps: scores,
+/// choices and the loss that balances them; moves of tokens among experts.
 struct FusedRouting {
   bool router = false, permutation = false;
   bool operator==(const FusedRouting&) const = default;
@@ -39,7 +39,7 @@ struct Framework {
   /// kernels.
   std::optional<Seconds> backward_issue = {};
   CudaGraphs graphs = {};
-  FusedRouting fused = {};
+  FusedRouting fused_routing = {};
   /// The host waits for each kernel and each collective before it issues the next one, so that its
   /// time adds to theirs: the ten kernels above take 80 us, and 130 us.
   bool blocking_launches = false;
@@ -68,7 +68,7 @@ struct Framework {
   std::map<std::string, Bytes> expert_library_memory = {};
   /// Stored scores of attention are made in a buffer of the framework, as large as the most that a
   /// layer of the device makes, which nothing gives back.
-  bool keeps_scores_buffer = false;
+  bool keeps_attention_scores_buffer = false;
   /// Memory of a process's context on a device, which no peak has; none: that of kernels which are
   /// loaded as they are used.
   std::optional<Bytes> context_memory = {};

@@ -173,6 +173,7 @@ std::vector<Row> framework_rows() {
     diagnostics.throw_if_any();
     const std::string gradients = framework.keeps_made_gradients ? "fp32 and 16-bit"
                                   : framework.fp32_gradients     ? "fp32"
+                                  : framework.copies_gradients   ? "16-bit, for updates fp32"
                                                                  : "16-bit";
     rows.push_back(
         {name,

@@ -15,7 +15,8 @@
 // it, or touches signals, locale and current folder. What fails throws Error (the text is wrong, or
 // the system refuses a thread or a name), InternalError (interlock is wrong) or std::bad_alloc.
 // Links that are shared are simulated by interlock's own engine, whose times are those of SimGrid;
-// Options::engine asks for SimGrid itself, which runs in a program of its own, interlock-simgrid.
+// a scenario's simulate.engine and Options::engine ask for SimGrid itself, which runs in a program
+// of its own, interlock-simgrid.
 //
 // Structs may grow at their end with each 0.x; programs are then compiled again.
 #pragma once

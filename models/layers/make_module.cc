@@ -275,8 +275,9 @@ void run_again(Module& module, const Operator& op, const BuildOptions& options, 
 
 /// Adds what the framework does before it runs a part of a layer again.
 void prepare_again(Module& module, const Operator& first, const BuildOptions& options) {
-  append(module.recompute, {.launches = options.framework.recompute_steps}, OpRole::Forward,
-         first.place);
+  append(module.recompute,
+         {.launches = options.framework.recompute_steps, .replayed = first.captured},
+         OpRole::Forward, first.place);
 }
 
 /// Appends the forwards of `part`, if it drops anything; all of them where others keep its output.
@@ -361,7 +362,9 @@ void keep_alternate(Module& module, const ModuleFrame& frame, const std::vector<
   const std::size_t count = repeatable(places_of(ops), options.framework);
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const double share = share_run_again(ops[i], options.sharding, product, kept);
-    if (share > 0 && i < count) run_again(module, ops[i], options, share);
+    if (share <= 0 || i >= count) continue;
+    if (module.recompute.empty()) prepare_again(module, ops[i], options);
+    run_again(module, ops[i], options, share);
   }
   apply_framework(module.recompute, options.framework);
   module.stash = std::min(module.stash, kept);
@@ -472,6 +475,7 @@ void append_module(Module& module, const Module& more) {
   module.stash += more.stash;
   if (more.workspace > module.workspace) module.remade = more.remade;
   module.workspace = std::max(module.workspace, more.workspace);
+  module.scores = std::max(module.scores, more.scores);
   module.parts |= more.parts;
 }
 

@@ -58,8 +58,8 @@ struct Module {
       backward_weight_exchanges, recompute_exchanges;
   std::int64_t parameters = 0;
   std::int64_t expert_parameters = 0;  // of these, what is divided by experts
-  // Weights of module `tied_to` that this one uses too (tied embeddings). A stage that holds this
-  // one alone keeps its own copy, with gradients and states. Each is tied to the last one before.
+  // Weights of module `tied_to` that this one uses too (tied embeddings). A stage without that
+  // one keeps its own copy, gradients and states. Of several, each is tied to the one before it.
   std::int64_t tied_parameters = 0;
   int tied_to = 0;  // number of a module before this one
   // The trained ones of `parameters` and `tied_parameters`.

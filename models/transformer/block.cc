@@ -122,7 +122,7 @@ StreamSizes stream_sizes(const ResidualStream& stream, const BuildOptions& optio
           .tokens = tokens,
           .residual = tokens * stream.hidden_size * outer_parts(options.sharding).share(),
           .graphs = options.framework.graphs,
-          .fused = options.framework.fused};
+          .fused_routing = options.framework.fused_routing};
 }
 
 std::int64_t norm_parameters(const ResidualStream& stream) {

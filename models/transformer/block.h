@@ -50,7 +50,7 @@ struct StreamSizes {
   double tokens = 1;    // of one part of the sequence, of all tensor devices together
   double residual = 1;  // elements of (tokens, hidden_size) where norms and residuals are
   CudaGraphs graphs = {};
-  FusedRouting fused = {};
+  FusedRouting fused_routing = {};
 };
 
 /// Rows and columns of the blocks that a fused kernel computes or skips as a whole.

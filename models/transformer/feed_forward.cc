@@ -261,9 +261,9 @@ void append_shared(const BlockForm& t, const StreamSizes& z, std::size_t router,
 /// Kernels that a pass takes beside the ones below: forward, and backward.
 using Steps = int[2];
 
-/// Those of scores and choices and the loss that balances them, of counts of tokens on their way to
-/// the host, and of permutations there and back: where nothing is fused, and where single kernels
-/// of Transformer Engine do what they can. Estimated by reading router.py, moe_utils.py and
+/// Kernels of scores and choices and the loss that balances them, of counts of tokens on their way
+/// to the host, and of permutations there and back: where nothing is fused, and where single
+/// kernels of Transformer Engine do what they can. Estimated by reading router.py, moe_utils.py and
 /// token_dispatcher.py of megatron/core/transformer/moe (NVIDIA/Megatron-LM 005742f, 00611e6,
 /// 0014f13, d98e8a6); gradients of those that have some.
 constexpr Steps kChoosing[] = {{22, 16}, {7, 5}}, kCounting = {12, 0};
@@ -287,12 +287,12 @@ void append_experts(const BlockForm& t, const StreamSizes& z, std::vector<Operat
   block.push_back(elementwise(
       {.forward = 2 * choices, .backward = 3 * choices, .stash = choices, .gradients = 2 * choices},
       z.element));
-  add_steps(block.back(), kChoosing[z.fused.router]);
+  add_steps(block.back(), kChoosing[z.fused_routing.router]);
   add_steps(block.back(), kCounting);
   block.back().counts_tokens = !experts.capacity_factor;  // buffers of fixed size need no count
   block[router].captured = block.back().captured = z.graphs.router;
   block.push_back(passage(t, z, true));
-  add_steps(block.back(), kMovingThere[z.fused.permutation]);
+  add_steps(block.back(), kMovingThere[z.fused_routing.permutation]);
   const std::int64_t width = experts.ffn_hidden_size;
   const std::size_t first = block.size();
   block.push_back(of_experts({rows, t.stream.hidden_size, first_width(t, width), t.bias.mlp},
@@ -312,7 +312,7 @@ void append_experts(const BlockForm& t, const StreamSizes& z, std::vector<Operat
   if (t.bias.mlp) block.push_back(bias_steps(rows * t.stream.hidden_size, z));
   if (passes(z)) stand(block, first, block.size(), KernelPlace::Experts);
   block.push_back(passage(t, z, false));
-  add_steps(block.back(), kMovingBack[z.fused.permutation]);
+  add_steps(block.back(), kMovingBack[z.fused_routing.permutation]);
   // Scores that have multiplied what the activation made read nothing here for their gradients.
   // Source: combine_postprocess of token_dispatcher.py (megatron/core/transformer/moe,
   // NVIDIA/Megatron-LM 0014f13), whose unpermute() has no scores.

@@ -116,7 +116,7 @@ void ExportedPlan::leave_out_kernels() {
   if (graphs != nullptr && graphs->text != "none") {
     leave_out("/training/cuda_graphs", "what runs as graphs is for its own settings to say");
   }
-  if (training != nullptr && training->find("fused_routing") != nullptr) {
+  if (question().training().framework.fused_routing != FusedRouting{}) {
     leave_out("/training/fused_routing", "what is fused of routing is for its own settings to say");
   }
   const JsonValue* model = question().document->find("model");

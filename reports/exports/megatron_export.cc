@@ -424,7 +424,7 @@ void add_graphs(const Question& q, MegatronLines& a) {
 
 /// Writes what single kernels do of routing.
 void add_fused_routing(const Question& q, MegatronLines& a) {
-  const FusedRouting& fused = q.training().framework.fused;
+  const FusedRouting& fused = q.training().framework.fused_routing;
   if (fused.router) a.add("moe-router-fusion");
   if (fused.permutation) a.add("moe-permute-fusion");
   if (fused.router || fused.permutation) a.end_line();

@@ -403,9 +403,10 @@ std::vector<ContractKey> exchange_keys() {
        "matrix "
        "products; or one size for each architecture of devices, `other` for those not named."},
       {"expert_library_memory", either({size(), map(size())}), "0 B",
-       "Likewise, beside it, on devices that hold experts, whose products run in streams of their "
-       "own."},
-      {"scores_buffer", boolean(), "false",
+       "Memory that libraries keep beyond `library_memory` on devices that hold experts, e.g. "
+       "workspaces of the streams that products of experts run in; one size, or one for each "
+       "architecture."},
+      {"attention_scores_buffer", boolean(), "false",
        "Scores of `materialised` attention are made in a buffer, as large as the most that a layer "
        "of the device makes, which is never given back."},
       {"context_memory", size(), "0.4 GB",

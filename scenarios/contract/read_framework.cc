@@ -26,6 +26,11 @@ std::map<std::string, Bytes> read_library_memory(const JsonNode& node, Diagnosti
 /// Reads a list of two names, each at most once, as two answers.
 void read_pair(const JsonNode& node, const std::vector<std::string>& names, bool& first,
                bool& second, Diagnostics& diagnostics) {
+  if (node.value->kind != JsonValue::Kind::Array || node.value->items.empty()) {
+    report(diagnostics, node,
+           "expected a list of \"" + names[0] + "\" and \"" + names[1] + "\", or one of them");
+    return;
+  }
   for (std::size_t i = 0; i < node.value->items.size(); ++i) {
     const auto part = read_choice(node.item(i), names, diagnostics);
     if (!part) continue;
@@ -84,7 +89,7 @@ Framework read_framework(const JsonNode& node, Diagnostics& diagnostics) {
   if (const auto memory = section.get("expert_library_memory")) {
     framework.expert_library_memory = read_library_memory(*memory, diagnostics);
   }
-  framework.keeps_scores_buffer = section.boolean("scores_buffer");
+  framework.keeps_attention_scores_buffer = section.boolean("attention_scores_buffer");
   if (const auto context = section.get("context_memory")) {
     framework.context_memory = read_bytes(*context, diagnostics);
   }
@@ -117,13 +122,13 @@ Framework read_framework(const JsonNode& node, Diagnostics& diagnostics) {
   return framework;
 }
 
-void read_kernel_issue(Section& training, Framework& framework) {
+void read_kernel_settings(Section& training, Framework& framework) {
   Diagnostics& diagnostics = training.diagnostics();
   if (const auto graphs = training.get("cuda_graphs")) {
     read_graphs(*graphs, framework, diagnostics);
   }
   if (const auto fused = training.get("fused_routing")) {
-    FusedRouting& parts = framework.fused;
+    FusedRouting& parts = framework.fused_routing;
     read_pair(*fused, {"router", "permutation"}, parts.router, parts.permutation, diagnostics);
   }
   framework.blocking_launches = training.boolean("blocking_launches");

@@ -16,7 +16,7 @@ Framework read_framework(const JsonNode& node, Diagnostics& diagnostics);
 
 /// Reads how kernels are issued, which "training" says beside its framework: "cuda_graphs",
 /// "fused_routing", "blocking_launches".
-void read_kernel_issue(Section& training, Framework& framework);
+void read_kernel_settings(Section& training, Framework& framework);
 
 /// Returns the names of the frameworks that a scenario may name, sorted.
 std::vector<std::string> framework_names();

@@ -57,6 +57,13 @@ void overlaps(const Baseline& baseline, std::vector<Change>& changes) {
                        "kernels issued before others have ended",
                        {"training.blocking_launches=false"}});
   }
+  const Framework& framework = scenario.training().framework;
+  const bool fuses = framework.fused_routing.router && framework.fused_routing.permutation;
+  if (framework.routes_in_steps && scenario.training().graph.experts > 0 && !fuses) {
+    changes.push_back({ChangeKind::Plan,
+                       "routers and permutations of tokens by single kernels",
+                       {R"(training.fused_routing=["router", "permutation"])"}});
+  }
   if (policy.outer.any() && policy.outer.overlap < policy.outer.every) {
     changes.push_back({ChangeKind::Plan,
                        "one step more beside the exchange of outer steps",

@@ -280,7 +280,7 @@ TrainingKeys read_training(const JsonNode& node, int data, KnownParts& known,
     const bool whole = training.asked.micro_batches == 1 && !cuts_sequences(training);
     if (whole) training.asked.framework.gradient_passes = 0;  // there are none to add to
   }
-  read_kernel_issue(section, training.asked.framework);
+  read_kernel_settings(section, training.asked.framework);
   if (const auto lora = section.get("lora")) read_lora(*lora, training, diagnostics);
   training.asked.frozen_modules = section.count("frozen_modules");
   if (const auto again = section.get("recompute")) read_recompute(*again, training, diagnostics);

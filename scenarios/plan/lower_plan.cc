@@ -327,6 +327,18 @@ struct RankModules {
   Bytes scores;  // the most that one stores
 };
 
+/// Returns the models that micro-batches of `plan` and their slices are: `whole` where they are all
+/// of one size.
+std::vector<ModelGraph> graphs_of(const Plan& plan, const ModelGraph& whole) {
+  std::vector<ModelGraph> graphs;
+  for (const SizedBatch& batch : plan.sized_batches) {
+    for (const TokenSlice& slice : batch.slices) graphs.push_back(batch.graph->slice(slice));
+  }
+  for (const TokenSlice& slice : plan.slices) graphs.push_back(whole.slice(slice));
+  if (graphs.empty()) graphs.push_back(whole);
+  return graphs;
+}
+
 std::vector<RankModules> modules_of_ranks(const Plan& plan) {
   const Layout& layout = plan.question.layout;
   std::vector<RankModules> of_rank(static_cast<std::size_t>(layout.ranks()));
@@ -337,10 +349,15 @@ std::vector<RankModules> modules_of_ranks(const Plan& plan) {
     // The last part of overlapping blocks belongs to the last stage.
     const int part = static_cast<int>(stage) % layout.stages;
     const int end = part + 1 == layout.stages ? plan.partition.stages() : part + 1;
-    for (int m = plan.partition.boundaries[part]; m < plan.partition.boundaries[end]; ++m) {
-      const Module& module = graph.modules[m];
-      of_rank[rank].experts |= module.expert_parameters > 0;
-      of_rank[rank].scores = std::max(of_rank[rank].scores, module.scores);
+    const int first = plan.partition.boundaries[part], last = plan.partition.boundaries[end];
+    for (int m = first; m < last; ++m) {
+      of_rank[rank].experts |= graph.modules[m].expert_parameters > 0;
+    }
+    if (!plan.question.training().framework.keeps_attention_scores_buffer) continue;
+    for (const ModelGraph& one : graphs_of(plan, graph)) {
+      for (int m = first; m < last; ++m) {
+        of_rank[rank].scores = std::max(of_rank[rank].scores, one.modules[m].scores);
+      }
     }
   }
   return of_rank;
@@ -357,7 +374,7 @@ std::vector<Bytes> memory_of_libraries(const Plan& plan) {
     const Device& kind = machine_of(question.cluster, device_of(question.layout.mesh, at)).device;
     Bytes bytes = of_architecture(framework.library_memory, kind);
     if (held.experts) bytes += of_architecture(framework.expert_library_memory, kind);
-    if (framework.keeps_scores_buffer) bytes += held.scores;
+    if (framework.keeps_attention_scores_buffer) bytes += held.scores;
     memory.push_back(bytes);
   }
   return memory;

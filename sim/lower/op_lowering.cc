@@ -440,7 +440,18 @@ void OpLowering::begin_update(const Op& op) {
   if (!sends_early(op.stage)) exchanges_.begin(op, gradients, update_every());
   exchanges_.end(op, gradients, update_every(), op.micro_batch);
   begin_copies(op);
-  writer_.allocate(op, MemoryClass::Workspace, costs_.of_stage(op).state.update_copies);
+  writer_.allocate(op, MemoryClass::Workspace, update_copies(op));
+}
+
+/// Returns the copies that updates of the rank make. They stay until the next step begins, so that
+/// all are there in the last update, and each update has room for all.
+Bytes OpLowering::update_copies(const Op& op) const {
+  const std::vector<int>& ranks = inputs_.schedule.rank_of_stage;
+  Bytes copies;
+  for (std::size_t stage = 0; stage < ranks.size(); ++stage) {
+    if (ranks[stage] == ranks[op.stage]) copies += inputs_.stages[stage].state.update_copies;
+  }
+  return copies;
 }
 
 /// Copies of a stage add up their gradients: each sends its own to every other.
@@ -458,13 +469,13 @@ void OpLowering::add_up_copies(const Op& op) {
 
 void OpLowering::end_update(const Op& op) {
   const DataParallel& policy = inputs_.data_parallel;
-  writer_.free(op, MemoryClass::Workspace, costs_.of_stage(op).state.update_copies);
   finish_copies(op);
   if (policy.zero_stage == 1 || policy.zero_stage == 2) {
     const auto weights = weight_exchanges(policy, mesh_of(op), costs_.of_stage(op));
     exchanges_.begin(op, weights, update_every());
     if (!policy.overlap_weights) exchanges_.end(op, weights, update_every(), op.micro_batch);
   }
+  writer_.free(op, MemoryClass::Workspace, update_copies(op));
   if (has_windows()) writer_.emit(Opcode::Record, update_event(op.stage), op.micro_batch);
 }
 

@@ -81,6 +81,7 @@ class OpLowering {
   void fetch(const Op& op);
   void wait_for_stash(const Op& op);
   void begin_copies(const Op& op);
+  Bytes update_copies(const Op& op) const;
   void finish_copies(const Op& op);
   std::vector<Exchange> copies_of_update(const Op& op, MeshAxis way) const;
   Bytes buffers_of(const Op& op, const ComputePiece& piece) const;

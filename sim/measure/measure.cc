@@ -70,11 +70,12 @@ StepWindow last_steps(const LoggedRun& run, int wanted) {
 }
 
 /// Returns how many steps to run beyond those wanted before a repeat is given up. Ranks that never
-/// meet have no common rhythm, and each its own from its second step on.
+/// meet have no common rhythm, and each repeats its own from its second step on.
 std::int64_t patience_for(const Program& program) {
   const auto crosses = [](const Channel& channel) { return channel.from_rank != channel.to_rank; };
   const auto joins = [](const Communicator& group) { return group.ranks.size() > 1; };
-  const bool meet = std::any_of(program.channels.begin(), program.channels.end(), crosses) ||
+  const bool meet = program.ranks.size() == 1 ||
+                    std::any_of(program.channels.begin(), program.channels.end(), crosses) ||
                     std::any_of(program.communicators.begin(), program.communicators.end(), joins);
   return meet ? 64 + std::int64_t{8} * (program.stages + program.pattern) : 32;
 }

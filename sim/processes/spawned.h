@@ -10,7 +10,7 @@ namespace interlock {
 
 /// Starts the program at `path`, which calls serve_program(), has it run `program`, and delivers
 /// the trace to `sink` here, in order. No handler of pthread_atfork() is called, no descriptor and
-/// no signal of this process reaches the other one, and nothing of it is left.
+/// neither masks nor dispositions of signals pass on, and nothing of it is left.
 /// Throws: as EngineProcess::take_trace() (trace_pipe.h); Unavailable if it cannot be started.
 RunSummary run_in_program(const std::string& path, const Program& program, const TraceSink& sink);
 

@@ -83,8 +83,8 @@ struct Rank {
   int weight_versions = 1;                       // the most that it keeps of any of its stages
   std::array<Bytes, kMemoryClasses> resident{};  // held from start to end
   Bytes libraries;                               // likewise, beside all tensors
-  Bytes update_copies;                           // from an update to the next step, see Footprint
   HostMemory host;                               // likewise
+  Bytes update_copies;                           // from an update to the next step, see Footprint
   std::vector<std::int32_t> order;  // stream (0-based in the rank) of each Compute; frozen programs
 };
 

@@ -8,6 +8,8 @@
 #include <stdexcept>
 #include <type_traits>
 
+#include "sim/program/trace.h"
+
 namespace interlock {
 namespace {
 
@@ -26,9 +28,9 @@ void pass(Bytes& bytes, Is<OpInfo> auto& op) {
 
 template <class Bytes>
 void pass(Bytes& bytes, Is<Rank> auto& rank) {
-  auto& [first_stream, streams, stages, weight_versions, resident, libraries, update_copies, host,
+  auto& [first_stream, streams, stages, weight_versions, resident, libraries, host, update_copies,
          order] = rank;
-  bytes(first_stream, streams, stages, weight_versions, resident, libraries, update_copies, host,
+  bytes(first_stream, streams, stages, weight_versions, resident, libraries, host, update_copies,
         order);
 }
 
@@ -207,13 +209,15 @@ class BytesIn {
   std::string_view text_;
 };
 
-/// Identifies a build by the sizes of what programs are made of.
+/// Identifies a build by its version and by the sizes of what programs and traces are made of.
 std::string build_mark() {
-  std::string mark = "interlock-program/1";
+  std::string mark = "interlock-program/1 " INTERLOCK_VERSION;
   for (const std::size_t size :
-       {sizeof(Program), sizeof(OpInfo), sizeof(Rank), sizeof(Channel), sizeof(Wire),
-        sizeof(ProgramLink), sizeof(Collective), sizeof(Buffer), sizeof(Event), sizeof(Instruction),
-        sizeof(Interference), sizeof(Variation), sizeof(PackedTimes)}) {
+       {sizeof(Program),     sizeof(OpInfo),      sizeof(Rank),         sizeof(Channel),
+        sizeof(Wire),        sizeof(ProgramLink), sizeof(Collective),   sizeof(Buffer),
+        sizeof(Event),       sizeof(Instruction), sizeof(Interference), sizeof(Variation),
+        sizeof(PackedTimes), sizeof(Segment),     sizeof(Stream),       sizeof(WireFlow),
+        sizeof(Span),        sizeof(Transfer),    sizeof(MemoryChange), sizeof(CollectiveSpan)}) {
     mark += " " + std::to_string(size);
   }
   return mark;

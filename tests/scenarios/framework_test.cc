@@ -250,6 +250,8 @@ TEST_CASE("each norm and each other part of a layer takes small kernels more to 
   CHECK(more(R"({"modules": ["core_attn", "mlp"]})") == 5 * 2 * kLayers);
   CHECK(more("full") == 5 * kLayers);
   CHECK(more("none") == 0);
+  INFO("of a layer that keeps every second product, too");
+  CHECK(more("alternate") == 5 * kLayers);
 }
 
 TEST_CASE("routing in small steps takes 49 kernels more in a forward and 27 in a backward") {
@@ -284,6 +286,10 @@ TEST_CASE("routing in small steps takes 49 kernels more in a forward and 27 in a
   CHECK(both.first < with(R"(["router"])").first);
   CHECK_THROWS_WITH_AS(with(R"(["router", "router"])"),
                        doctest::Contains("stands in the list twice"), Error);
+  for (const char* wrong : {"\"router\"", "5", "[]", R"({"router": true})"}) {
+    CAPTURE(wrong);
+    CHECK_THROWS_WITH_AS(with(wrong), doctest::Contains("expected a list of"), Error);
+  }
 }
 
 TEST_CASE("scores of experts that multiply activations keep nothing of what experts make") {

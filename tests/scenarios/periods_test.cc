@@ -98,5 +98,19 @@ TEST_CASE("orders without a steady loop are simulated whole") {
   }
 }
 
+TEST_CASE("ranks that never meet are not run for a rhythm that they have not") {
+  const ScenarioResult result = run_scenario(
+      loaded({R"(model={"kind": "profile", "modules": [
+                {"forward": "1 ms", "backward_input": "2 ms", "backward_weight": "3 ms"},
+                {"forward": "1.1 ms", "backward_input": "2.3 ms", "backward_weight": "3.7 ms"}]})",
+              R"(cluster={"kind": "uniform", "devices": 2, "link": {"bandwidth": "1 GB/s"}})",
+              "parallel.pipeline=2", "training.strategy=independent", "training.micro_batches=64",
+              "training.steps=2"}),
+      false);
+  const Metrics& metrics = result.measurement.metrics;
+  CHECK(metrics.step_time.value() == doctest::Approx(64 * 7.1e-3).epsilon(1e-9));
+  CHECK(metrics.fill_steps + metrics.measured_steps <= 66);
+}
+
 }  // namespace
 }  // namespace interlock::periods_test

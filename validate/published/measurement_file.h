@@ -38,7 +38,7 @@ enum class Measurand {
   PeakStash,        // peak_stash_bytes, of the fullest device
   StateMemory,      // state_memory_bytes: weights, gradients and optimiser states, likewise
   LastPeak,         // last_peak_bytes: peak_memory_bytes of the last rank
-  LastHeld,         // last_held_bytes: state_memory_bytes and libraries' memory of the last rank
+  LastHeld,         // last_held_bytes: what the last rank holds between two steps
   StashRatio,       // stash_ratio: peak_stash_bytes over those of the row `base`
 };
 inline constexpr int kMeasurands = 18;

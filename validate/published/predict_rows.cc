@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <tuple>
 #include <type_traits>
@@ -88,11 +89,13 @@ Bytes state_memory(const DeviceMetrics& device) {
 /// (retain_grad of megatron/core/pipeline_parallel/schedules.py).
 Bytes kept_inputs(const Program& program) {
   const int last = static_cast<int>(program.ranks.size()) - 1;
-  Bytes kept;
+  std::map<int, Bytes> inputs;  // by stage
   for (const Channel& channel : program.channels) {
     const bool reaches = channel.to_rank == last && channel.cargo == Cargo::Activation;
-    if (reaches && channel.wire >= 0) kept += 2 * held_by_receiver(channel);
+    if (reaches && channel.wire >= 0) inputs[channel.to_stage] = held_by_receiver(channel);
   }
+  Bytes kept;
+  for (const auto& [stage, bytes] : inputs) kept += 2 * bytes;
   return kept;
 }
 

@@ -104,6 +104,22 @@ TEST_CASE("gradients that updates copy to fp32 keep 16 bits, and leave room befo
   const double states = held(small, MemoryClass::Weights) + held(small, MemoryClass::Gradients) +
                         held(small, MemoryClass::Optimizer);
   CHECK(peak(small) == doctest::Approx(states + 4 * parameters_of(small)));
+  INFO("copies of all stages of a rank are there in its last update");
+  const ScenarioResult chunks =
+      with("fp32_for_updates", {"model.sequence_length=16", "training.recompute=full",
+                                "parallel.pipeline=2", "parallel.stages=4", "partition=[1,1,1,1]",
+                                R"(training.schedule={"kind": "interleaved", "chunks": 2})",
+                                "training.global_batch_size=4", "training.micro_batch_size=2"});
+  const DeviceMetrics& last = chunks.measurement.metrics.devices.back();
+  double resident = 0;
+  for (const MemoryClass kind :
+       {MemoryClass::Weights, MemoryClass::Gradients, MemoryClass::Optimizer}) {
+    resident += last.memory[static_cast<std::size_t>(kind)].value();
+  }
+  const double all_copies = chunks.measurement.program.ranks.back().update_copies.value();
+  CHECK(all_copies > 0);
+  CHECK(last.peak_memory.value() >= resident + all_copies);
+  CHECK(last.peak_memory.value() < 1.01 * (resident + all_copies));  // with what stages exchange
   INFO("each device of ZeRO copies what it updates");
   CHECK(copies(with("fp32_for_updates", {"parallel.data=8", "parallel.zero_stage=1", kBatch})) ==
         doctest::Approx(4.0 / 8));
@@ -131,11 +147,18 @@ TEST_CASE("libraries take more where a device holds experts") {
 TEST_CASE("a buffer of scores is as large as those of a layer, and none where none are stored") {
   const auto buffer = [](const std::string& attention) {
     const std::string mixer = "model.attention=" + attention;
-    const ScenarioResult result = run(small_run({mixer, framework(R"("scores_buffer": true)")}));
+    const ScenarioResult result =
+        run(small_run({mixer, framework(R"("attention_scores_buffer": true)")}));
     return result.measurement.program.ranks.front().libraries.value();
   };
   const double samples = 2, heads = 4, tokens = 128;
   CHECK(buffer("materialised") == samples * heads * tokens * tokens * 2);
+  INFO("of slices, as large as that of the last one, which reads all tokens");
+  const ScenarioResult sliced = run(
+      small_run({R"(training.schedule={"kind": "terapipe", "slices": 4})", "parallel.pipeline=2",
+                 "training.micro_batch_size=2", framework(R"("attention_scores_buffer": true)")}));
+  CHECK(sliced.measurement.program.ranks.front().libraries.value() ==
+        samples * heads * (tokens / 4) * tokens * 2);
   CHECK(buffer("fused") == 0);
 }
 

@@ -32,6 +32,25 @@ TEST_CASE("a program is read as it was written, whatever is in it") {
   }
 }
 
+TEST_CASE("what no run shows is read as it was written, too") {
+  Program program = program_of(make_chain(2, "1f1b"));
+  Rank& rank = program.ranks.back();
+  rank.libraries = Bytes(17);
+  rank.update_copies = Bytes(19);
+  rank.host = {Bytes(23), Bytes(29), Bytes(31)};
+  rank.resident[1] = Bytes(37);
+  rank.weight_versions = 41;
+  program.folding_problem = "none";
+  const Program read = read_program(program_bytes(program));
+  const Rank& other = read.ranks.back();
+  CHECK(other.libraries == Bytes(17));
+  CHECK(other.update_copies == Bytes(19));
+  CHECK(other.host.total() == Bytes(23 + 29 + 31));
+  CHECK(other.resident[1] == Bytes(37));
+  CHECK(other.weight_versions == 41);
+  CHECK(read.folding_problem == "none");
+}
+
 TEST_CASE("what varies in a program varies alike once it was bytes") {
   Program program = program_of(make_chain(3, "1f1b"));
   program.steps = 2;
