@@ -6,7 +6,7 @@ tree=$(mktemp -d)
 trap 'rm -rf -- "$tree"' EXIT
 "$1" --take "$2" "$tree"
 cd -- "$tree"
-for file in hardware/calibrated/dry{,-1-of-2,-1-of-4,-1-of-4-beside-products}.json \
+for file in hardware/calibrated/dry{,-1-of-4,-1-of-4-beside-products}.json \
   reports/published/dry/{summary.txt,predictions.sha256,curves.svg} \
   reports/published/dry/{large-blocks,four-1024,two-1024}-{prediction,errors}.json \
   reports/published/dry/four-1024.html; do
