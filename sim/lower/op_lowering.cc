@@ -24,6 +24,11 @@ OpLowering::OpLowering(const LowerInputs& inputs, const Brevity& brevity, Wiring
       window_events_(inputs.schedule.stages, -1),
       update_events_(inputs.schedule.stages, -1) {
   completes_.resize(static_cast<std::size_t>(inputs.schedule.stages), false);
+  update_copies_.resize(inputs.schedule.ranks.size());
+  for (int stage = 0; stage < inputs.schedule.stages; ++stage) {
+    update_copies_[inputs.schedule.rank_of_stage[stage]] +=
+        inputs.stages[stage].state.update_copies;
+  }
   for (const std::vector<Sequence>& rank : inputs.schedule.ranks) {
     for (const Sequence& sequence : rank) {
       for (const Run& run : sequence.runs) {
@@ -441,17 +446,6 @@ void OpLowering::begin_update(const Op& op) {
   exchanges_.end(op, gradients, update_every(), op.micro_batch);
   begin_copies(op);
   writer_.allocate(op, MemoryClass::Workspace, update_copies(op));
-}
-
-/// Returns the copies that updates of the rank make. They stay until the next step begins, so that
-/// all are there in the last update, and each update has room for all.
-Bytes OpLowering::update_copies(const Op& op) const {
-  const std::vector<int>& ranks = inputs_.schedule.rank_of_stage;
-  Bytes copies;
-  for (std::size_t stage = 0; stage < ranks.size(); ++stage) {
-    if (ranks[stage] == ranks[op.stage]) copies += inputs_.stages[stage].state.update_copies;
-  }
-  return copies;
 }
 
 /// Copies of a stage add up their gradients: each sends its own to every other.

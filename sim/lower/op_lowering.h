@@ -81,7 +81,6 @@ class OpLowering {
   void fetch(const Op& op);
   void wait_for_stash(const Op& op);
   void begin_copies(const Op& op);
-  Bytes update_copies(const Op& op) const;
   void finish_copies(const Op& op);
   std::vector<Exchange> copies_of_update(const Op& op, MeshAxis way) const;
   Bytes buffers_of(const Op& op, const ComputePiece& piece) const;
@@ -90,6 +89,9 @@ class OpLowering {
 
   const Mesh& mesh_of(const Op& op) const {
     return mesh_of_rank(inputs_, inputs_.schedule.rank_of_stage[op.stage]);
+  }
+  Bytes update_copies(const Op& op) const {
+    return update_copies_[inputs_.schedule.rank_of_stage[op.stage]];
   }
   int update_every() const { return inputs_.policy.update_every; }
   /// Returns true if several micro-batches are in flight and one of them does the update for all.
@@ -104,6 +106,9 @@ class OpLowering {
   InstructionWriter writer_;
   ExchangeLowering exchanges_;
   std::vector<bool> completes_;  // (stages) some backward of it completes its gradients
+  /// Copies that updates of a rank make, of all its stages (ranks): they stay until the next step
+  /// begins, so that all are there in the last update, and each update has room for all.
+  std::vector<Bytes> update_copies_;
   std::vector<int> window_events_, update_events_;
   std::vector<Op> next_;      // see expect()
   bool stays_ = false;        // the stash that the next backward reads is not copied as a whole
