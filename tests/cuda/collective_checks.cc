@@ -66,6 +66,7 @@ TEST_CASE("collectives of several GPUs come to what sums by hand come to") {
       require(
           cudaMemcpy(from, host.data(), static_cast<std::size_t>(bytes), cudaMemcpyHostToDevice),
           "send");
+      require(cudaDeviceSynchronize(), "wait");  // no stream waits for a copy that still runs
       share.from = from;
       share.to = allocate(bytes, "a share");
       require(cudaStreamCreateWithFlags(&share.stream, cudaStreamNonBlocking), "make a stream");
