@@ -9,7 +9,7 @@
 // of a split backward still needs. Norms make their weight gradients in the input half, while they
 // can.
 //
-// Of a module that is computed again only the input is kept, or all but what parts of it make: the
+// A module that is computed again keeps only its input, or all but what parts of it make: the
 // outputs of its norms, what its MLP makes inside, the probabilities of its attention. The rest
 // lies at the end of the workspace, for as long as its forward, or its backward with what is done
 // again before it, runs.
