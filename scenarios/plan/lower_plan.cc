@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include "base/error.h"
@@ -298,21 +300,25 @@ std::vector<StageCost> priced_stages(const Plan& plan, const ModelGraph& graph,
   return stages;
 }
 
+/// Calls `visit` with the model for each slice of a step; with the whole one where none is cut.
+void for_slices(const Plan& plan, const std::function<void(const ModelGraph&)>& visit) {
+  const ModelGraph& graph = plan.question.training().graph;
+  if (plan.sized_batches.empty() && plan.slices.empty()) return visit(graph);
+  for (const SizedBatch& batch : plan.sized_batches) {
+    for (const TokenSlice& slice : batch.slices) visit(batch.graph->slice(slice));
+  }
+  for (const TokenSlice& slice : plan.slices) visit(graph.slice(slice));
+}
+
 /// Appends the costs of all stages on the machine at `at`: for each slice of a step, for all copies
 /// of the model.
 void append_stages(const Plan& plan, const Coordinates& at, LowerInputs& inputs) {
-  const auto append = [&](const ModelGraph& graph) {
+  for_slices(plan, [&](const ModelGraph& graph) {
     const std::vector<StageCost> once = priced_stages(plan, graph, at, inputs.roles);
     for (int copy = 0; copy < plan.copies; ++copy) {
       inputs.stages.insert(inputs.stages.end(), once.begin(), once.end());
     }
-  };
-  const ModelGraph& graph = plan.question.training().graph;
-  if (plan.sized_batches.empty() && plan.slices.empty()) return append(graph);
-  for (const SizedBatch& batch : plan.sized_batches) {
-    for (const TokenSlice& slice : batch.slices) append(batch.graph->slice(slice));
-  }
-  for (const TokenSlice& slice : plan.slices) append(graph.slice(slice));
+  });
 }
 
 Bytes of_architecture(const std::map<std::string, Bytes>& memory, const Device& device) {
@@ -327,38 +333,28 @@ struct RankModules {
   Bytes scores;  // the most that one stores
 };
 
-/// Returns the models that micro-batches of `plan` and their slices are: `whole` where they are all
-/// of one size.
-std::vector<ModelGraph> graphs_of(const Plan& plan, const ModelGraph& whole) {
-  std::vector<ModelGraph> graphs;
-  for (const SizedBatch& batch : plan.sized_batches) {
-    for (const TokenSlice& slice : batch.slices) graphs.push_back(batch.graph->slice(slice));
-  }
-  for (const TokenSlice& slice : plan.slices) graphs.push_back(whole.slice(slice));
-  if (graphs.empty()) graphs.push_back(whole);
-  return graphs;
-}
-
 std::vector<RankModules> modules_of_ranks(const Plan& plan) {
   const Layout& layout = plan.question.layout;
   std::vector<RankModules> of_rank(static_cast<std::size_t>(layout.ranks()));
-  for (std::size_t stage = 0; stage < plan.rank_of_stage.size(); ++stage) {
-    const int rank = plan.rank_of_stage[stage];
-    const ModelGraph& graph = layout.rank_layouts.empty() ? plan.question.training().graph
-                                                          : *layout.rank_layouts[rank].graph;
-    // The last part of overlapping blocks belongs to the last stage.
-    const int part = static_cast<int>(stage) % layout.stages;
-    const int end = part + 1 == layout.stages ? plan.partition.stages() : part + 1;
-    const int first = plan.partition.boundaries[part], last = plan.partition.boundaries[end];
-    for (int m = first; m < last; ++m) {
-      of_rank[rank].experts |= graph.modules[m].expert_parameters > 0;
-    }
-    if (!plan.question.training().framework.keeps_attention_scores_buffer) continue;
-    for (const ModelGraph& one : graphs_of(plan, graph)) {
-      for (int m = first; m < last; ++m) {
-        of_rank[rank].scores = std::max(of_rank[rank].scores, one.modules[m].scores);
+  const auto add = [&](const ModelGraph& graph, std::optional<int> only) {
+    for (std::size_t stage = 0; stage < plan.rank_of_stage.size(); ++stage) {
+      const int rank = plan.rank_of_stage[stage];
+      if (only && rank != *only) continue;
+      // The last part of overlapping blocks belongs to the last stage.
+      const int part = static_cast<int>(stage) % layout.stages;
+      const int end = part + 1 == layout.stages ? plan.partition.stages() : part + 1;
+      for (int m = plan.partition.boundaries[part]; m < plan.partition.boundaries[end]; ++m) {
+        const Module& module = graph.modules[m];
+        of_rank[rank].experts |= module.expert_parameters > 0;
+        of_rank[rank].scores = std::max(of_rank[rank].scores, module.scores);
       }
     }
+  };
+  if (layout.rank_layouts.empty()) {
+    for_slices(plan, [&](const ModelGraph& graph) { add(graph, {}); });
+  }
+  for (std::size_t rank = 0; rank < layout.rank_layouts.size(); ++rank) {
+    add(*layout.rank_layouts[rank].graph, static_cast<int>(rank));
   }
   return of_rank;
 }
@@ -367,7 +363,12 @@ std::vector<RankModules> modules_of_ranks(const Plan& plan) {
 std::vector<Bytes> memory_of_libraries(const Plan& plan) {
   const Question& question = plan.question;
   const Framework& framework = question.training().framework;
-  const std::vector<RankModules> modules = modules_of_ranks(plan);
+  // Most frameworks keep nothing that depends on modules.
+  const bool asks =
+      framework.keeps_attention_scores_buffer || !framework.expert_library_memory.empty();
+  const std::vector<RankModules> modules =
+      asks ? modules_of_ranks(plan)
+           : std::vector<RankModules>(static_cast<std::size_t>(question.layout.ranks()));
   std::vector<Bytes> memory;
   for (const Coordinates& at : simulated_ranks(question.layout.mesh, plan.unfolded)) {
     const RankModules& held = modules[at[static_cast<int>(Dimension::Pipeline)]];
