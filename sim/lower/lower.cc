@@ -210,7 +210,9 @@ Program lower_all(const LowerInputs& inputs, const Brevity& brevity) {
   program.interference = interference_of(inputs);
   program.ranks.resize(schedule.ranks.size());
   for (int stage = 0; stage < schedule.stages; ++stage) {
-    program.ranks[schedule.rank_of_stage[stage]].stages.push_back(stage);
+    Rank& rank = program.ranks[schedule.rank_of_stage[stage]];
+    rank.stages.push_back(stage);
+    rank.update_copies += inputs.stages[stage].state.update_copies;
   }
   Wiring wiring(inputs, brevity.alone, program);
   OpLowering ops(inputs, brevity, wiring, program);
@@ -221,9 +223,6 @@ Program lower_all(const LowerInputs& inputs, const Brevity& brevity) {
     rank.streams = static_cast<int>(schedule.ranks[r].size());
     rank.resident = resident_bytes(inputs, rank.stages);
     if (!inputs.libraries.empty()) rank.libraries = inputs.libraries.at(r);
-    for (const int stage : rank.stages) {
-      rank.update_copies += inputs.stages[stage].state.update_copies;
-    }
     for (const int stage : rank.stages) {
       rank.host.optimizer += inputs.stages[stage].host_optimizer;
       rank.host.gradients += inputs.stages[stage].host_gradients;

@@ -17,6 +17,7 @@ namespace interlock {
 OpLowering::OpLowering(const LowerInputs& inputs, const Brevity& brevity, Wiring& wiring,
                        Program& program)
     : inputs_(inputs),
+      ranks_(program.ranks),
       wiring_(wiring),
       costs_(inputs),
       writer_(program, inputs.schedule.stages),
@@ -24,11 +25,6 @@ OpLowering::OpLowering(const LowerInputs& inputs, const Brevity& brevity, Wiring
       window_events_(inputs.schedule.stages, -1),
       update_events_(inputs.schedule.stages, -1) {
   completes_.resize(static_cast<std::size_t>(inputs.schedule.stages), false);
-  update_copies_.resize(inputs.schedule.ranks.size());
-  for (int stage = 0; stage < inputs.schedule.stages; ++stage) {
-    update_copies_[inputs.schedule.rank_of_stage[stage]] +=
-        inputs.stages[stage].state.update_copies;
-  }
   for (const std::vector<Sequence>& rank : inputs.schedule.ranks) {
     for (const Sequence& sequence : rank) {
       for (const Run& run : sequence.runs) {

@@ -90,8 +90,10 @@ class OpLowering {
   const Mesh& mesh_of(const Op& op) const {
     return mesh_of_rank(inputs_, inputs_.schedule.rank_of_stage[op.stage]);
   }
+  /// Returns the copies that updates of all stages of the rank make: they stay until the next step
+  /// begins, so that all are there in the last update, and each update has room for all.
   Bytes update_copies(const Op& op) const {
-    return update_copies_[inputs_.schedule.rank_of_stage[op.stage]];
+    return ranks_[inputs_.schedule.rank_of_stage[op.stage]].update_copies;
   }
   int update_every() const { return inputs_.policy.update_every; }
   /// Returns true if several micro-batches are in flight and one of them does the update for all.
@@ -101,14 +103,12 @@ class OpLowering {
   int update_event(int stage);
 
   const LowerInputs& inputs_;
+  const std::vector<Rank>& ranks_;  // of the program
   Wiring& wiring_;
   OpCosts costs_;
   InstructionWriter writer_;
   ExchangeLowering exchanges_;
   std::vector<bool> completes_;  // (stages) some backward of it completes its gradients
-  /// Copies that updates of a rank make, of all its stages (ranks): they stay until the next step
-  /// begins, so that all are there in the last update, and each update has room for all.
-  std::vector<Bytes> update_copies_;
   std::vector<int> window_events_, update_events_;
   std::vector<Op> next_;      // see expect()
   bool stays_ = false;        // the stash that the next backward reads is not copied as a whole
