@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "sim/processes/socket_text.h"
 
 namespace interlock {
 namespace {
@@ -29,27 +30,6 @@ std::array<int, 2> socket_pair() {
   std::array<int, 2> pair{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()) != 0) throw_no("a socket");
   return pair;
-}
-
-/// Sends all of `text`; where the other end is closed, the rest is dropped.
-void send_all(int to, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t count = ::send(to, text.data(), text.size(), MSG_NOSIGNAL);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return;
-    text.remove_prefix(static_cast<std::size_t>(count));
-  }
-}
-
-std::string receive_all(int from) {
-  std::string text;
-  std::array<char, 65536> block{};
-  for (;;) {
-    const ssize_t count = ::recv(from, block.data(), block.size(), 0);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return text;
-    text.append(block.data(), static_cast<std::size_t>(count));
-  }
 }
 
 /// A message of one byte that carries a descriptor, as sendmsg and recvmsg take it.

@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -16,6 +15,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "sim/processes/socket_text.h"
 #include "sim/processes/trace_pipe.h"
 #include "sim/processes/unavailable.h"
 #include "sim/program/program_bytes.h"
@@ -60,31 +60,6 @@ class StartConditions {
   posix_spawnattr_t attributes_;
 };
 
-/// Sends all of `bytes`, or as much as is taken: how the other side ended is seen in its answer.
-/// No signal is raised where it has ended before.
-void send_all(int to, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = ::send(to, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return;
-    bytes.remove_prefix(static_cast<std::size_t>(count));
-  }
-}
-
-std::string read_to_end(int from) {
-  std::string bytes;
-  std::size_t filled = 0;
-  while (true) {
-    if (filled == bytes.size()) bytes.resize(std::max<std::size_t>(1 << 16, 2 * filled));
-    const ssize_t count = ::read(from, bytes.data() + filled, bytes.size() - filled);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) break;
-    filled += static_cast<std::size_t>(count);
-  }
-  bytes.resize(filled);
-  return bytes;
-}
-
 /// Returns the program of a request. Throws: Unavailable if it cannot be read.
 Program program_in(std::string_view request) {
   try {
@@ -123,7 +98,7 @@ void serve_program(RunSummary (*engine)(const Program&, const TraceSink&)) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // no process would take the trace
   std::signal(SIGINT, SIG_IGN);        // who asks hears it, too, and decides
   try {
-    const std::string request = read_to_end(STDIN_FILENO);
+    const std::string request = receive_all(STDIN_FILENO);
     WantedTrace wanted;
     if (request.size() < sizeof wanted) return;
     std::memcpy(&wanted, request.data(), sizeof wanted);
