@@ -100,7 +100,7 @@ std::vector<ContractKey> training_rest() {
            "before and all that is done before tokens move (`cuda_graph_scope` of Megatron-Core); "
            "`step`: all. Their collectives are issued still. Of use with a framework's "
            "`kernel_issue`. Transformers."},
-          {"fused_routing", list(one_of({"router", "permutation"}), 1), "none",
+          {"fused_routing", list(one_of({"router", "permutation"}), 1), "nothing",
            "What single kernels do of routing, where the framework's `routing` is `steps`: scores, "
            "choices and the loss that balances them (`moe_router_fusion` of Megatron-Core), and "
            "moves of tokens (`moe_permute_fusion`)."},

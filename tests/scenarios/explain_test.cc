@@ -192,6 +192,27 @@ TEST_CASE("what does not fit says what makes room, and some of it does") {
   CHECK(full.peak_memory < Bytes(0.8 * 3 * (1 << 30)));
 }
 
+TEST_CASE("a host that holds kernels up is asked to wait less, and to issue fewer") {
+  const std::string blocking = "training.blocking_launches=false";
+  const std::string fused = R"(training.fused_routing=["router", "permutation"])";
+  const auto is_tried = [](const Answers& answers, const std::string& setting) {
+    return std::ranges::any_of(answers.changes, [&](const TriedChange& tried) {
+      return tried.change.settings.front() == setting;
+    });
+  };
+  const std::string framework =
+      R"(training.framework={"kernel_issue": "50 us", "routing": "steps"})";
+  const Answers slow =
+      answers_of({framework, "model.experts=4", "training.blocking_launches=true"}, kPriced);
+  CHECK(change_with(slow, blocking).gain > Seconds(0));
+  CHECK(change_with(slow, fused).gain > Seconds(0));
+  const Answers dense = answers_of({framework}, kPriced);
+  CHECK_FALSE(is_tried(dense, blocking));
+  CHECK_FALSE(is_tried(dense, fused));
+  const Answers done = answers_of({framework, "model.experts=4", fused}, kPriced);
+  CHECK_FALSE(is_tried(done, fused));
+}
+
 TEST_CASE("gains are sorted, and refused changes are not among them") {
   const Answers answers = answers_of({}, kPriced);
   CHECK(answers.changes.size() > 20);
