@@ -10,7 +10,7 @@ namespace {
 
 void check_deepspeed(ExportedPlan& e) {
   const Question& q = e.question();
-  e.refuse_token_ways();
+  e.refuse_megatron_ways();
   e.leave_out_kernels();
   const Layout& layout = q.layout;
   e.refuse_if(layout.ranks() > 1, "/parallel/pipeline", "has pipelines in Python only; expected 1");

@@ -146,7 +146,7 @@ void ExportedPlan::check_tokens() {
   }
 }
 
-void ExportedPlan::refuse_token_ways() {
+void ExportedPlan::refuse_megatron_ways() {
   const Sharding& s = question().layout.sharding;
   refuse_if(s.expert_dispatch != ExpertDispatch::AllToAll, "/parallel/expert_dispatch",
             "is told of it in Python; expected all_to_all");
@@ -154,6 +154,8 @@ void ExportedPlan::refuse_token_ways() {
             "waits for tokens; expected none");
   refuse_if(plan().schedule.delays_weights, "/parallel/delay_weight_gradients",
             "runs no micro-batches in pairs; expected false");
+  refuse_if(plan().schedule.deferred_readout > 0, "/training/schedule/deferred_readout",
+            "makes all weight gradients in their backward; expected none");
 }
 
 void ExportedPlan::check_schedule() {

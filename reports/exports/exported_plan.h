@@ -25,8 +25,9 @@ class ExportedPlan {
   void refuse_if(bool wrong, const std::string& path, const std::string& message) {
     if (wrong) refuse(path, message);
   }
-  /// Refuses ways of tokens to experts other than an all-to-all that everything waits for.
-  void refuse_token_ways();
+  /// Refuses what Megatron-Core alone does: ways of tokens to experts other than an all-to-all that
+  /// everything waits for, and weight gradients that are put off.
+  void refuse_megatron_ways();
   /// Leaves out kernels of the model and CUDA graphs, of which the program's file says nothing.
   void leave_out_kernels();
   /// Throws: Error with everything that was refused, if anything was.

@@ -274,6 +274,12 @@ void add_pipeline(ExportedPlan& e, MegatronLines& a) {
   if (round > 0 && round != q.layout.ranks()) {
     a.add("microbatch-group-size-per-virtual-pipeline-stage", round);
   }
+  if (const int deferred = e.plan().schedule.deferred_readout; deferred > 0) {
+    e.refuse_if(q.layout.ranks() == 1, "/training/schedule/deferred_readout",
+                "puts weight gradients off in a pipeline alone; expected none");
+    a.add("defer-embedding-wgrad-compute");
+    a.add("wgrad-deferral-limit", deferred < e.plan().micro_batches ? deferred : 0);
+  }
   if (stages > 1) {
     a.add("pipeline-model-parallel-layout",
           "\"" + layout_text(stages_of_plan(e.plan().partition, e.shape())) + "\"");

@@ -99,7 +99,7 @@ std::string titan_recompute(ExportedPlan& e) {
 
 void check_titan(ExportedPlan& e) {
   const Question& q = e.question();
-  e.refuse_token_ways();
+  e.refuse_megatron_ways();
   e.leave_out_kernels();
   const Layout& layout = q.layout;
   e.refuse_if(e.degree(Dimension::Tensor) > 1 && !layout.sharding.sequence_parallel,

@@ -227,7 +227,7 @@ constexpr std::array kMattering = std::to_array<Mattering>({
     {"decode-only-cuda-graphs", kText},
     {"ddp-num-buckets", "buckets have the size that Megatron-LM takes by itself"},
     {"deepspeed-config", "of DeepSpeed's settings only --zero-stage and --cpu-optimizer are read"},
-    {"defer-embedding-wgrad-compute", "weight gradients of the readout stay in their backward"},
+    {"defer-embedding-wgrad-compute", "no other rank goes back at the end of a step"},
     {"deterministic-mode", "deterministic kernels, which are slower, are priced as others"},
     {"empty-unused-memory-level", "emptying the allocator's cache takes no time here"},
     {"enable-chunked-prefill", kText},
@@ -282,7 +282,7 @@ constexpr std::array kMattering = std::to_array<Mattering>({
     {"use-nccl-ub", kPriced},
     {"use-precision-aware-optimizer", "states of the optimiser are fp32"},
     {"use-sharp", "collectives are rings and trees"},
-    {"wgrad-deferral-limit", "weight gradients of the readout stay in their backward"},
+    {"wgrad-deferral-limit", "no weight gradients of the readout are put off"},
     {"window-", "every token sees all before it"},
 });
 

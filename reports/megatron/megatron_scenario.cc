@@ -447,6 +447,16 @@ void add_round(Settings& a, const Degrees& d, Json& training) {
   if (round != d.pipeline) training["schedule"]["round"] = round;
 }
 
+/// Puts off weight gradients of the readout: those of as many micro-batches as the limit says, or,
+/// with 0, of all. Source: megatron/core/tensor_parallel/layers.py, grad_output_buffer.
+void add_deferral(Settings& a, const Degrees& d, Json& training) {
+  if (d.pipeline == 1 || !a.flag("defer-embedding-wgrad-compute")) return;
+  const int limit = a.count("wgrad-deferral-limit").value_or(0);
+  Json& schedule = training["schedule"];
+  if (schedule.is_string()) schedule = {{"kind", schedule}};
+  schedule["deferred_readout"] = limit > 0 ? Json(limit) : Json("all");
+}
+
 Json training_of(Settings& a, const Degrees& d, const std::vector<StageContent>& stages,
                  int layers) {
   const int chunks = static_cast<int>(stages.size()) / d.pipeline;
@@ -456,6 +466,7 @@ Json training_of(Settings& a, const Degrees& d, const std::vector<StageContent>&
   training["global_batch_size"] = global_batch(a, micro * d.data);
   training["micro_batch_size"] = micro;
   if (chunks > 1) add_round(a, d, training);
+  add_deferral(a, d, training);
   if (chunks == 1 && d.pipeline > 1 && d.expert > 1 && a.flag("overlap-moe-expert-parallel-comm")) {
     a.refuse("overlap-moe-expert-parallel-comm",
              "pairs of micro-batches need several stages a rank; expected "

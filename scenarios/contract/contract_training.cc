@@ -252,6 +252,11 @@ std::vector<ContractKey> order_keys() {
       {"early_recompute", boolean(), "false",
        "What a backward computes again is computed before its gradient has come, in what would be "
        "a bubble (Mario). Ranks that choose their order compute it when the gradient is there."},
+      {"deferred_readout", either({one_of({"all"}), whole(1, 1e9)}), "none",
+       "Micro-batches of each step, the first ones or `all`, whose weight gradients of the readout "
+       "are made at the end of the step, when other ranks still go back (Megatron-LM's "
+       "`--defer-embedding-wgrad-compute` and `--wgrad-deferral-limit`). Until then the last stage "
+       "keeps the gradients of their logits."},
       {"execution", one_of({"futures", "bulk_synchronous"}), "futures",
        "`futures`: an op starts when its rank is free and its inputs are there. "
        "`bulk_synchronous`: "

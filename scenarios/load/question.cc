@@ -12,6 +12,7 @@
 #include "scenarios/contract/set_key.h"
 #include "scenarios/load/loader.h"
 #include "scenarios/load/read_stage_layouts.h"
+#include "sim/plan/stage_cost.h"
 
 namespace interlock {
 
@@ -272,6 +273,22 @@ void check_optimizer(const Question& question, const JsonNode& document, Diagnos
          "divides every matrix, and muon makes whole ones orthogonal; expected 0 to 2");
 }
 
+/// Reports weight gradients of a readout that cannot be put off. `keys.schedule` says so.
+void check_deferral(const Question& question, const TrainingKeys& keys, const ModelGraph& graph,
+                    Diagnostics& diagnostics) {
+  const Training& training = question.training();
+  if (training.schedule.deferred_readout == 0 || !keys.schedule) return;
+  const JsonNode node = keys.schedule->child("deferred_readout");
+  if (question.layout.data_parallel.zero_stage >= 2) {
+    report(diagnostics, node,
+           "gradients of every backward are reduced at once; expected it with zero_stage 0 or 1");
+  } else if (!deferrable_bytes(graph, training.precision)) {
+    report(diagnostics, node,
+           "the last module of the model makes its weight gradients with more than one product, or "
+           "none; expected a model that ends in one readout");
+  }
+}
+
 /// Reports what the model lacks for its training. `cuts`: its sequences are cut.
 void fit_graph(Sections& sections, const JsonNode& document, bool cuts, Diagnostics& diagnostics) {
   const bool measured = !sections.graph->samples_per_micro_batch;
@@ -318,6 +335,7 @@ Question load_question(const JsonValue& value, KnownParts& known, Diagnostics& d
   check_memory(keys, sections.graph, sections.cluster, cuts, diagnostics);
   check_optimizer(question, document, diagnostics);
   if (sections.graph) fit_graph(sections, document, cuts, diagnostics);
+  if (sections.graph) check_deferral(question, keys, *sections.graph, diagnostics);
   check_contention(question, sections.cluster, document, diagnostics);
   if (stages) check_stage_layouts(*sections.parallel, question, document, diagnostics);
   if (stages) {

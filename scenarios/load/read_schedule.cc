@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -152,6 +153,12 @@ void read_members(Section& section, SchedulePolicy& policy) {
     report(section.diagnostics(), *section.get("early_recompute"),
            "pairs of ops compute again as they begin; expected no \"overlap\" beside it");
   }
+  if (const auto deferred = section.get("deferred_readout")) {
+    const bool all = deferred->value->kind == JsonValue::Kind::String;
+    if (all) section.choice("deferred_readout", 0);
+    policy.deferred_readout = all ? std::numeric_limits<int>::max()
+                                  : section.written_count("deferred_readout").value_or(0);
+  }
   if (const auto memory = section.get("memory")) {
     policy.memory = read_bytes(*memory, section.diagnostics()).value_or(Bytes(0));
   }
@@ -226,6 +233,34 @@ void refuse_search_keys(Section& section, const ScheduleEntry& entry) {
   }
 }
 
+/// Reports weight gradients of the readout that are put off where no backward makes them, or where
+/// no step ends.
+void check_deferral(Section& section, const SchedulePolicy& policy, bool global) {
+  const auto node = section.get("deferred_readout");
+  if (!node) return;
+  const ScheduleEntry& entry = *policy.kind;
+  const std::string name = in_quotes(entry.name);
+  std::string problem;
+  if (!global) {
+    problem = "every stage has a readout; expected it with the strategy \"global\"";
+  } else if (entry.order != OrderSource::Function) {
+    problem = name + " says itself when weight gradients are made";
+  } else if (policy.split_backward || entry.overlaps) {
+    problem = name + " puts off weight gradients of all layers";
+  } else if (!entry.flushes) {
+    problem = name + " has no end of a step at which other ranks stand";
+  } else if (entry.slices) {
+    problem = name + " cuts sequences, and gradients with them";
+  } else if (policy.bulk_synchronous) {
+    problem = "a phase has one op of each rank; expected \"futures\"";
+  }
+  if (problem.empty()) return;
+  if (problem.find("expected") == std::string::npos) {
+    problem += "; expected it with e.g. \"1f1b\" or \"interleaved\"";
+  }
+  report(section.diagnostics(), *node, problem);
+}
+
 /// Reports keys that only other schedules have a use for.
 void check_traits(Section& section, const SchedulePolicy& policy) {
   const ScheduleEntry& entry = *policy.kind;
@@ -291,6 +326,7 @@ void check_policy(Section& section, const SchedulePolicy& policy, const Training
             std::to_string(policy.in_flight));
   }
   check_traits(section, policy);
+  check_deferral(section, policy, global);
   const auto node = section.get("update_every");
   if (!node || !training.batch_valid) return;
   const int batch = training.asked.micro_batches, every = policy.update_every;

@@ -209,7 +209,8 @@ Measurement measure_steady(const Plan& plan, const LowerInputs& inputs, Keep kee
   measured.explain = keep != Keep::Nothing;
   const ScheduleEntry& entry = *plan.schedule.kind;
   if (plan.question.simulation.skip_periods && !plan.schedule.bulk_synchronous && !varies(plan) &&
-      plan.replica_micro_batches.empty() && entry.period != nullptr) {
+      plan.replica_micro_batches.empty() && entry.period != nullptr &&
+      plan.schedule.deferred_readout == 0) {
     const int period =
         entry.period({.ranks = plan.question.layout.ranks(), .round = plan.schedule.round});
     measured.long_step = {.micro_batches = plan.micro_batches,

@@ -336,7 +336,8 @@ class PlanWork {
   const OpBound& bound_of(const Op& op) const {
     const int slice = op.micro_batch % inputs_.schedule.slices;
     const auto [known, fresh] = bounds_.try_emplace(
-        std::array{static_cast<int>(op.kind), op.stage, op.loss, slice}, OpBound());
+        std::array{static_cast<int>(op.kind), op.stage, op.loss, slice, op.defers ? 1 : 0},
+        OpBound());
     if (fresh) known->second = worked_out(op);
     return known->second;
   }
@@ -401,7 +402,7 @@ class PlanWork {
         return stage.workspace + read_gradient(op) + (sends ? costs_.input_gradient(op) : Bytes(0));
       }
       case OpKind::W:
-        return recomputes(op) ? Bytes(0) : stage.workspace;
+        return recomputes(op) || op.defers ? Bytes(0) : stage.workspace;
       case OpKind::R:
       case OpKind::U:
         break;
@@ -415,9 +416,11 @@ class PlanWork {
     return read_gradient(op) + (recomputes(op) ? costs_.of_stage(op).workspace : Bytes(0));
   }
 
+  static bool makes_deferred(const Op& op) { return op.defers && op.kind == OpKind::W; }
+
   /// Says that the stash is freed after `op`.
   bool gives_back(const Op& op) const {
-    if (op.kind != OpKind::B && op.kind != OpKind::W) return false;
+    if ((op.kind != OpKind::B && op.kind != OpKind::W) || makes_deferred(op)) return false;
     return inputs_.roles[op.stage].traversals.back().loss == op.loss;
   }
 
@@ -479,8 +482,9 @@ class PlanWork {
       if (op.kind == OpKind::F && !pairs) rises += held(op);
       most = std::max(most, rises + needs(op));
       if (op.kind == OpKind::I) rises += left(op);
-      if (op.kind == OpKind::W) rises -= left(op);
+      if (op.kind == OpKind::W && !op.defers) rises -= left(op);
       if (gives_back(op)) rises -= held(op);
+      if (op.defers) rises += (makes_deferred(op) ? -1.0 : 1.0) * costs_.of_stage(op).deferred;
       if (&op != run.ops.data() && passes_beside((&op)[-1])) {
         rises += held((&op)[-1]);
       }
@@ -519,7 +523,7 @@ class PlanWork {
   OpTimes times_;
   LowerInputs inputs_;
   OpCosts costs_;
-  mutable std::map<std::array<int, 4>, OpBound> bounds_;  // by kind, stage, loss and slice
+  mutable std::map<std::array<int, 5>, OpBound> bounds_;  // by kind, stage, loss, slice, `defers`
 };
 
 }  // namespace

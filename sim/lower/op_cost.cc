@@ -50,6 +50,13 @@ const Traversal& OpCosts::traversal(const Op& op) const {
   CHECK(false, "an op for a loss that does not reach its stage");
 }
 
+OpCost OpCosts::weight_gradients(const Op& op) const {
+  const StageCost& stage = of_stage(op);
+  OpCost cost = traversal(op).partial ? stage.link.backward_weight : stage.backward_weight;
+  if (op.defers) cost -= stage.deferrable;
+  return cost;
+}
+
 OpCost OpCosts::turn(int stage, int micro_batch) const {
   const StageCost& cost = of_stage(stage, micro_batch);
   OpCost turn = cost.forward;
@@ -79,9 +86,10 @@ OpCost OpCosts::of(const Op& op) const {
       return traversal_cost(stage, inputs_.strategy, input_only);
     }
     case OpKind::B:
-      return additions += traversal_cost(stage, inputs_.strategy, traversal(op));
+      additions += traversal_cost(stage, inputs_.strategy, traversal(op));
+      return op.defers ? additions -= stage.deferrable : additions;
     case OpKind::W:
-      return additions += stage.backward_weight;
+      return op.defers ? stage.deferrable : additions += stage.backward_weight;
     case OpKind::U:
       return update(stage);
   }

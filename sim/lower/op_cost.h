@@ -50,10 +50,7 @@ class OpCosts {
     return recompute_cost(of_stage(op), traversal(op));
   }
   /// Returns the part of the cost of a B that makes gradients of weights.
-  const OpCost& weight_gradients(const Op& op) const {
-    const StageCost& stage = of_stage(op);
-    return traversal(op).partial ? stage.link.backward_weight : stage.backward_weight;
-  }
+  OpCost weight_gradients(const Op& op) const;
   /// Returns a whole turn of a stage on one input: forward, head, backward, update.
   OpCost turn(int stage, int micro_batch) const;
   /// Returns the op alone, without what a backward first computes again.

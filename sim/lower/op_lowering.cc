@@ -111,6 +111,7 @@ void OpLowering::begin(const Op& op) {
     case OpKind::B:
       return begin_traversal(op);
     case OpKind::W:
+      if (op.defers) return;
       if (!recomputes(op)) writer_.allocate(op, MemoryClass::Workspace, stage.workspace);
       return;
     case OpKind::U:
@@ -199,9 +200,11 @@ void OpLowering::end(const Op& op) {
       return writer_.free(op, MemoryClass::Head, stage.head_memory);
     case OpKind::R:
       return;
+    case OpKind::W:
+      if (op.defers) return writer_.free(op, MemoryClass::Stash, stage.deferred);
+      return end_backward(op);
     case OpKind::I:
     case OpKind::B:
-    case OpKind::W:
       return end_backward(op);
     case OpKind::U:
       return end_update(op);
@@ -284,6 +287,7 @@ void OpLowering::end_traversal(const Op& op) {
     writer_.free(op, MemoryClass::Boundary, stage.output_gradient());
   }
   if (!std::exchange(handed_over_, false)) free_stash(op);
+  if (op.defers) writer_.allocate(op, MemoryClass::Stash, stage.deferred);
   if (has_windows()) writer_.emit(Opcode::Record, window_event(op.stage), op.micro_batch);
 }
 

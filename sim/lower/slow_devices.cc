@@ -40,7 +40,7 @@ void slow_down(StageCost& stage, double slowdown) {
        {&stage.forward, &stage.backward_input, &stage.backward_weight, &stage.recompute,
         &stage.update, &stage.first_backward_input, &stage.next_forward, &stage.link.backward_input,
         &stage.link.backward_weight, &stage.link.recompute, &stage.link.first_backward_input,
-        &stage.head, &stage.head_update, &stage.tied_update}) {
+        &stage.head, &stage.head_update, &stage.deferrable, &stage.tied_update}) {
     slow_down(*cost, slowdown);
   }
   stage.gradient_addition = stage.gradient_addition * slowdown;

@@ -247,6 +247,8 @@ void append(StageCost& stage, const StageCost& module) {
   stage.frozen_experts += module.frozen_experts;
   ++stage.modules;
   stage.output = module.output;
+  stage.deferrable = module.deferrable;
+  stage.deferred = module.deferred;
   stage.gradient_addition = module.gradient_addition;
 }
 
@@ -315,6 +317,20 @@ LinkCost link_cost(const std::vector<StageCost>& modules, int first, int last, i
 
 }  // namespace
 
+std::optional<Bytes> deferrable_bytes(const ModelGraph& graph, Precision precision) {
+  const std::size_t count = graph.modules.size();
+  if (count < 2) return std::nullopt;
+  const ProductShape* product = nullptr;
+  for (const Work& work : graph.modules[count - 1].backward_weight) {
+    if (work.op_class != OpClass::Gemm) continue;
+    if (product != nullptr || work.shape.batch != 1) return std::nullopt;
+    product = &work.shape;
+  }
+  if (product == nullptr || product->k == 0) return std::nullopt;
+  const Bytes logits(product->k * product->n * element_bytes(precision));
+  return graph.modules[count - 2].output + logits;
+}
+
 std::vector<StageCost> price_modules(const ModelGraph& graph, const PriceInputs& inputs) {
   std::vector<StageCost> costs;
   costs.reserve(graph.modules.size());
@@ -323,6 +339,10 @@ std::vector<StageCost> price_modules(const ModelGraph& graph, const PriceInputs&
     const bool again = before != nullptr && equal_work(*before, module);
     costs.push_back(again ? StageCost(costs.back()) : price_module(module, inputs));
     costs.back().head_state = head_state(module.head, inputs);
+  }
+  if (const auto bytes = deferrable_bytes(graph, inputs.precision)) {
+    costs.back().deferrable = costs.back().backward_weight;
+    costs.back().deferred = *bytes;
   }
   return costs;
 }

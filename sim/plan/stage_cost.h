@@ -11,6 +11,7 @@
 
 #include <array>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "base/exchange.h"
@@ -59,8 +60,10 @@ struct StageCost {
   OpCost next_forward;          // of the part above, where a strategy runs it twice
   LinkCost link;                // of the modules that the stage above trains too
   OpCost head, head_update;     // zero where the stage runs no head
+  OpCost deferrable;            // of backward_weight: the last module's, if one product makes it
   Seconds gradient_addition;    // adding one output gradient to another (sum and mean)
   Bytes output, stash, workspace, head_memory;
+  Bytes deferred;        // what `deferrable` reads
   Bytes carried;         // of a stage's stash, and beside a module's: see Module
   Bytes remade;          // of a module's workspace: what its recompute brings back
   Bytes returned;        // of the output, with its gradient: where stages are reversible
@@ -101,6 +104,10 @@ struct PriceInputs {
   /// How long one of the exchange takes (not all of its count), for a typical group.
   std::function<Seconds(const Exchange&)> exchange_time = {};
 };
+
+/// Returns the bytes that the weight gradients of the last module read, if one product makes them:
+/// the module's input and the gradient of its logits. Nothing if there is no such product.
+std::optional<Bytes> deferrable_bytes(const ModelGraph& graph, Precision precision);
 
 /// Returns the price of each module alone, with its head.
 std::vector<StageCost> price_modules(const ModelGraph& graph, const PriceInputs& inputs);

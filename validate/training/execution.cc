@@ -169,6 +169,10 @@ NeuralNetwork network_of(const Question& scenario) {
         scenario, "/training/recompute",
         "layers that stages count are simulated only; expected \"full\" or {\"full_layers\": 8}");
   }
+  if (training.schedule.deferred_readout > 0) {
+    refuse(scenario, "/training/schedule/deferred_readout",
+           "weight gradients that are put off are simulated only; expected it left out");
+  }
   if (!training.graph.samples_per_micro_batch) {
     refuse(scenario, "/model", "a profile has times, but no layers to run; expected a model");
   }

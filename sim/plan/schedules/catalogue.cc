@@ -35,6 +35,10 @@ const char* name_of(Trains trains) {
 
 bool SchedulePolicy::is_sought() const { return kind->order == OrderSource::Search && !order; }
 
-Schedule make_schedule(const ScheduleInputs& inputs) { return inputs.policy.kind->make(inputs); }
+Schedule make_schedule(const ScheduleInputs& inputs) {
+  Schedule schedule = inputs.policy.kind->make(inputs);
+  if (inputs.policy.deferred_readout > 0) defer_readout(schedule, inputs.policy.deferred_readout);
+  return schedule;
+}
 
 }  // namespace interlock

@@ -58,6 +58,7 @@ struct SchedulePolicy {
   double overlap = 0;
   bool passes_in_pairs = false;   // pairs are made, and take turns, see sim/plan/passages.h
   bool recomputes_early = false;  // of ranks with one order, before the gradient is there
+  int deferred_readout = 0;       // micro-batches of a step, see defer_readout()
   bool delays_weights = false;    // then weight gradients come behind those that messages wait for
   std::vector<int> placement;     // (stages of all copies) File: the ranks that it lays them on
   int copies = 1;                 // File

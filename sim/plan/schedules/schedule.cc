@@ -1,8 +1,10 @@
-// Schedules expanded, and marked where gradients are complete.
+// Schedules expanded, marked where gradients are complete, and with readouts put off.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/plan/schedules/schedule.h"
 
 #include <algorithm>
+
+#include "base/error.h"
 
 namespace interlock {
 
@@ -91,7 +93,64 @@ void mark(Sequence& sequence) {
   }
 }
 
+/// Marks the backwards of `stage` in the first `count` of each `step` micro-batches. A run is parted
+/// where one turn has other marks than the next.
+void mark_deferring(Sequence& sequence, int stage, int step, int count) {
+  const auto defers = [&](const Run& run, const Op& op, int turn) {
+    return op.kind == OpKind::B && op.stage == stage &&
+           (op.micro_batch + turn * run.stride) % step < count;
+  };
+  for (std::size_t r = 0; r < sequence.runs.size(); ++r) {
+    const Run& run = sequence.runs[r];
+    const auto alike = [&](int turn) {
+      return std::ranges::all_of(run.ops, [&](const Op& op) {
+        return defers(run, op, turn) == defers(run, op, 0);
+      });
+    };
+    int turns = 1;
+    while (turns < run.repeats && alike(turns)) ++turns;
+    if (turns < run.repeats) split_turns(sequence, r, turns);
+    for (Op& op : sequence.runs[r].ops) op.defers = defers(sequence.runs[r], op, 0);
+  }
+}
+
+bool is_update(const Op& op) { return op.kind == OpKind::U; }
+
+/// Puts `made`, the ops of one step, before the updates that end with or follow that of `stage`.
+void insert_before_updates(Sequence& sequence, int stage, const Run& made) {
+  for (std::size_t r = 0; r < sequence.runs.size(); ++r) {
+    const auto of_stage = [&](const Op& op) { return is_update(op) && op.stage == stage; };
+    if (!std::ranges::any_of(sequence.runs[r].ops, of_stage)) continue;
+    while (r > 0 && std::ranges::all_of(sequence.runs[r].ops, is_update) &&
+           std::ranges::all_of(sequence.runs[r - 1].ops, is_update)) {
+      --r;
+    }
+    Run& run = sequence.runs[r];
+    CHECK(run.repeats == 1, "updates that are not repeated within a step");
+    const auto first = std::ranges::find_if(run.ops, is_update);
+    Run before = {.ops = {run.ops.begin(), first}};
+    run.ops.erase(run.ops.begin(), first);
+    const auto place = sequence.runs.begin() + static_cast<std::ptrdiff_t>(r);
+    if (before.ops.empty()) {
+      sequence.runs.insert(place, made);
+    } else {
+      sequence.runs.insert(place, {before, made});
+    }
+    return;
+  }
+}
+
 }  // namespace
+
+void defer_readout(Schedule& schedule, int micro_batches) {
+  const int stage = schedule.stages - 1, count = std::min(micro_batches, schedule.micro_batches);
+  for (Sequence& sequence : schedule.ranks[schedule.rank_of_stage[stage]]) {
+    CHECK(sequence.lead == 0 && sequence.tail == 0, "steps that end with a flush");
+    mark_deferring(sequence, stage, schedule.micro_batches, count);
+    const Op later = {.kind = OpKind::W, .stage = stage, .loss = stage, .defers = true};
+    insert_before_updates(sequence, stage, {.ops = {later}, .repeats = count});
+  }
+}
 
 void mark_last_backwards(Schedule& schedule) {
   for (std::vector<Sequence>& rank : schedule.ranks) {

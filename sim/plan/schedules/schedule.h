@@ -33,6 +33,7 @@ struct Op {
   int loss = 0;                // I, B and W: the loss whose gradient is used; else the stage itself
   bool overlaps_next = false;  // runs as one with the op that follows it in its run
   bool completes = false;      // the gradients of its stage are complete with it, see below
+  bool defers = false;         // a B without the readout's weight gradients; a W with these alone
   bool operator==(const Op&) const = default;
 };
 
@@ -76,6 +77,14 @@ struct Schedule {
 /// Sets `completes` of the last op before each update that makes gradients of its stage, in its own
 /// sequence. Runs are parted where only their last turn is meant.
 void mark_last_backwards(Schedule& schedule);
+
+/// Takes the weight gradients of the readout out of the backwards of the last stage that belong to
+/// the first `micro_batches` of each step, and makes them in W ops before the update of that rank.
+/// REQUIRES: one sequence a rank, fused backwards, an update at the end of each step.
+///
+/// Example: F0 B0 F1 B1 F2 B2 U2 of the last of some stages, 2 micro-batches: B0 and B1 are
+/// shorter, and the order is F0 B0 F1 B1 F2 B2 W0 W1 U2.
+void defer_readout(Schedule& schedule, int micro_batches);
 
 /// Splits run `run` of `sequence` into its first `turns` turns and the others. REQUIRES: 0 < turns
 /// < its repeats.

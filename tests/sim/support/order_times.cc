@@ -74,6 +74,8 @@ class Walk {
     if (op.kind == OpKind::R) return {stage.next_forward.time.value(), 0};
     if (op.kind == OpKind::U)
       return {stage.update.time.value() + stage.head_update.time.value(), 0};
+    const double deferrable = op.defers ? stage.deferrable.time.value() : 0;
+    if (op.kind == OpKind::W && op.defers) return {deferrable, 0};
     if (op.kind == OpKind::W) return {stage.backward_weight.time.value() + sums, 0};
     const Traversal& t = traversal(op);
     double time = (t.partial ? stage.link.backward_input : stage.backward_input).time.value();
@@ -84,6 +86,7 @@ class Walk {
     }
     if (op.kind == OpKind::B) {
       time += sums + (t.partial ? stage.link.backward_weight : stage.backward_weight).time.value();
+      time -= deferrable;
     }
     return {time, (t.partial ? stage.link.recompute : stage.recompute).time.value()};
   }

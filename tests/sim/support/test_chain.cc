@@ -123,6 +123,14 @@ TestChain random_shape(Random& random, std::string_view kind, int most_stages) {
   return chain;
 }
 
+/// Returns whether weight gradients of the readout of `chain` may be put off.
+bool may_defer(const TestChain& chain) {
+  const ScheduleEntry& entry = *chain.policy.kind;
+  return chain.strategy.kind == StrategyKind::Global && entry.flushes && !entry.overlaps &&
+         !entry.slices && !entry.split_backward && !chain.policy.split_backward &&
+         chain.copies == 1;
+}
+
 TestChain random_chain_of(Random& random, std::string_view kind, int most_stages) {
   TestChain chain = random_shape(random, kind, most_stages);
   while (!shape_problem(chain).empty()) chain = random_shape(random, kind, most_stages);
@@ -147,6 +155,14 @@ TestChain random_chain_of(Random& random, std::string_view kind, int most_stages
       chain.strategy.kind != StrategyKind::Tree && chain.strategy.kind != StrategyKind::Independent;
   if (every * chain.micro_batches > 1 && !entry.global() && one_chain) {
     chain.strategy.readout_every = every;
+  }
+  if (may_defer(chain) && random.integer(0, 2) == 0) {
+    chain.policy.deferred_readout = random.integer(1, chain.micro_batches + 1);
+    StageCost& last = chain.costs.back();
+    last.deferrable = last.backward_weight;
+    last.deferrable.time = last.deferrable.time * 0.5;
+    last.deferrable.flops = last.deferrable.flops * 0.5;
+    last.deferred = Bytes(random.integer(0, 20));
   }
   return chain;
 }
@@ -261,6 +277,7 @@ std::string describe(const TestChain& chain) {
   const auto flag = [&](bool set, const char* name) { text += set ? name : ""; };
   flag(policy.overlap > 0, ", overlapping");
   flag(policy.split_backward, ", split");
+  flag(policy.deferred_readout > 0, ", readout deferred");
   flag(policy.copies_on_compute_stream, ", copies on compute stream");
   flag(policy.barrier, ", barrier");
   flag(strategy.all_heads, ", all heads");
