@@ -21,6 +21,11 @@ std::string schedule_csv(const ScenarioResult& result, TextMessages messages) {
       .roles = roles_of_copies(
           make_roles(scenario.training().strategy, scenario.layout.stages, false), plan.copies),
       .policy = plan.schedule};
+  if (plan.schedule.deferred_readout > 0) {
+    throw Error(who +
+                "the text form has no part of a weight gradient; expected no "
+                "training.schedule.deferred_readout");
+  }
   if (plan.schedule.kind->slices) {
     throw Error(who +
                 "the text form has no token slices; expected a schedule of whole "

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 #include "scenarios/explain/change.h"
+#include "sim/plan/stage_cost.h"
 
 namespace interlock {
 namespace {
@@ -132,6 +133,16 @@ void queues(const Baseline& baseline, std::vector<Change>& changes) {
     changes.push_back({ChangeKind::Plan,
                        "recompute before gradients have come",
                        {"training.schedule.early_recompute=true"}});
+  }
+  const bool fused = !schedule.split_backward && !schedule.kind->overlaps &&
+                     !schedule.kind->slices && schedule.kind->order == OrderSource::Function;
+  if (training.strategy.kind == StrategyKind::Global && fused && schedule.kind->flushes &&
+      schedule.deferred_readout == 0 && question.layout.ranks() > 1 &&
+      question.layout.data_parallel.zero_stage < 2 &&
+      deferrable_bytes(training.graph, training.precision)) {
+    changes.push_back({ChangeKind::Plan,
+                       "weight gradients of the readout at the end of the step",
+                       {"training.schedule.deferred_readout=all"}});
   }
   if (schedule.barrier) {
     changes.push_back({ChangeKind::Plan,

@@ -30,12 +30,24 @@ class Extras {
     if (training_["strategy"] == "global" && chance(0.06)) {
       training_["schedule"] = {{"kind", chance(0.5) ? "terapipe" : "seq1f1b"}, {"slices", 2}};
     }
+    if (may_defer() && chance(0.5)) training_["schedule"]["deferred_readout"] = 2;
     add_variation();
     add_to_machine();
   }
 
  private:
   bool chance(double probability) { return random_.uniform() < probability; }
+
+  /// Returns whether weight gradients of the readout may be put off.
+  bool may_defer() {
+    if (!transformer_ || training_["strategy"] != "global" || training_.contains("lora"))
+      return false;
+    const Json& schedule = training_["schedule"];
+    const std::string kind = schedule["kind"];
+    const bool fused = kind == "gpipe" || kind == "1f1b" || kind == "eager-1f1b" ||
+                       kind == "interleaved" || kind == "breadth-first" || kind == "hanayo";
+    return fused && parallel_["zero_stage"] < 2 && !model_.contains("multi_token_prediction");
+  }
 
   Json framework() {
     Json keys = {{"divides_messages", transformer_},

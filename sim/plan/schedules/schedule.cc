@@ -93,8 +93,8 @@ void mark(Sequence& sequence) {
   }
 }
 
-/// Marks the backwards of `stage` in the first `count` of each `step` micro-batches. A run is parted
-/// where one turn has other marks than the next.
+/// Marks the backwards of `stage` in the first `count` of each `step` micro-batches. A run is
+/// parted where one turn has other marks than the next.
 void mark_deferring(Sequence& sequence, int stage, int step, int count) {
   const auto defers = [&](const Run& run, const Op& op, int turn) {
     return op.kind == OpKind::B && op.stage == stage &&
@@ -103,9 +103,8 @@ void mark_deferring(Sequence& sequence, int stage, int step, int count) {
   for (std::size_t r = 0; r < sequence.runs.size(); ++r) {
     const Run& run = sequence.runs[r];
     const auto alike = [&](int turn) {
-      return std::ranges::all_of(run.ops, [&](const Op& op) {
-        return defers(run, op, turn) == defers(run, op, 0);
-      });
+      return std::ranges::all_of(
+          run.ops, [&](const Op& op) { return defers(run, op, turn) == defers(run, op, 0); });
     };
     int turns = 1;
     while (turns < run.repeats && alike(turns)) ++turns;

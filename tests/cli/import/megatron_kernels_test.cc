@@ -51,6 +51,33 @@ TEST_CASE("activations of some layers wait in the host's memory") {
   CHECK(imported(folder, two, "2").find("beside pipelines; expected one") != std::string::npos);
 }
 
+TEST_CASE("weight gradients of the readout are put off in a pipeline, there and back") {
+  const Folder folder;
+  const auto deferred = [&](const std::string& more) -> std::string {
+    REQUIRE(imported(folder, script("--defer-embedding-wgrad-compute " + more), "2") == "");
+    const JsonValue made = read_json_file(folder.path("made.json"));
+    const JsonValue& schedule = *made.find("training")->find("schedule");
+    if (schedule.kind == JsonValue::Kind::String) return "none";
+    const JsonValue& count = *schedule.find("deferred_readout");
+    return count.kind == JsonValue::Kind::String ? count.text : std::to_string(int(count.number));
+  };
+  const std::string pipeline = "--pipeline-model-parallel-size 2 ";
+  CHECK(deferred("") == "none");
+  CHECK(deferred(pipeline + "--wgrad-deferral-limit 2") == "2");
+  const auto written = [&] {
+    const Outcome out = run_program({"export", "made.json", "--to", "megatron"}, folder.path());
+    REQUIRE(out.exit_code == 0);
+    return out.out;
+  };
+  CHECK(written().find("--defer-embedding-wgrad-compute --wgrad-deferral-limit 2") !=
+        std::string::npos);
+  CHECK(deferred(pipeline) == "all");
+  CHECK(written().find("--defer-embedding-wgrad-compute --wgrad-deferral-limit 0") !=
+        std::string::npos);
+  const Outcome titan = run_program({"export", "made.json", "--to", "torchtitan"}, folder.path());
+  CHECK(titan.err.find("/training/schedule/deferred_readout") != std::string::npos);
+}
+
 TEST_CASE("a recipe says with its own words what waits in the host's memory") {
   const Folder folder;
   const auto offload = [&](const std::string& more) {

@@ -1,0 +1,103 @@
+// Readouts whose weight gradients are put off: what is kept, what is refused, and bounds of a step.
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/plan/step_time.h"
+#include "tests/scenarios/plan/small_run.h"
+
+namespace interlock::deferred_readout_test {
+namespace {
+
+constexpr double kVocabulary = 32768, kHidden = 256, kTokens = 2 * 128;  // of a micro-batch
+
+constexpr const char* kFour = R"(cluster={"machine": "dgx-a100-80g", "devices": 4})";
+
+/// Returns six micro-batches of two samples on two ranks; and `more`.
+Overrides on_two_ranks(const Overrides& more) {
+  Overrides all = small_run({R"(cluster={"machine": "dgx-a100-80g", "devices": 2})",
+                             "model.vocab_size=32768", "parallel.pipeline=2",
+                             "training.global_batch_size=12", "training.micro_batch_size=2"});
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+std::string deferred(const std::string& count) {
+  return R"(training.schedule={"kind": "1f1b", "deferred_readout": )" + count + "}";
+}
+
+double stash_of_last(const ScenarioResult& result) {
+  const DeviceMetrics& last = result.measurement.metrics.devices.back();
+  return last.memory[static_cast<std::size_t>(MemoryClass::Stash)].value();
+}
+
+double peak_of_last(const ScenarioResult& result) {
+  return result.measurement.metrics.devices.back().peak_memory.value();
+}
+
+TEST_CASE("the last rank keeps two bytes a logit and the readout's input of what is put off") {
+  const double each = 2 * kTokens * (kVocabulary + kHidden);
+  const ScenarioResult none = run(on_two_ranks({}));
+  for (const int count : {1, 2, 4}) {
+    const ScenarioResult some = run(on_two_ranks({deferred(std::to_string(count))}));
+    INFO(count << " micro-batches, " << each << " bytes each");
+    CHECK(peak_of_last(run(on_two_ranks({deferred(std::to_string(count + 1))}))) -
+              peak_of_last(some) ==
+          doctest::Approx(each));
+    CHECK(stash_of_last(some) - stash_of_last(none) == doctest::Approx(count * each));
+  }
+}
+
+TEST_CASE("half of the logits are kept by each of two tensor devices") {
+  const Overrides halves = {kFour, "parallel.tensor=2"};
+  Overrides some = halves;
+  some.push_back(deferred("3"));
+  const double more =
+      peak_of_last(run(on_two_ranks(some))) - peak_of_last(run(on_two_ranks(halves)));
+  CHECK(more == doctest::Approx(3 * 2 * kTokens * (kVocabulary / 2 + kHidden)));
+}
+
+TEST_CASE("no step is shorter than its bound, and none longer than its parts") {
+  for (const char* kind : {"gpipe", "1f1b", "interleaved", "breadth-first", "hanayo"}) {
+    for (const char* count : {"1", "3", "\"all\""}) {
+      const std::string schedule = std::string(R"(training.schedule={"kind": ")") + kind +
+                                   R"(", "deferred_readout": )" + count + "}";
+      const Question question = loaded(on_two_ranks({schedule, "model.layers=6"}));
+      const ScenarioResult result = run_scenario(question, false);
+      const StepEstimate bound = estimate_step(result.plan, Grade::PlanBound);
+      INFO(kind << ", " << count << ": at least " << bound.time.value() << " s, took "
+                << step_of(result) << " s");
+      CHECK(bound.time.value() <= step_of(result) * (1 + 1e-9));
+      CHECK(bound.time.value() >= step_of(result) * 0.7);
+      CHECK(bound.memory.value() <=
+            peak_of_last(result) * (1 + 1e-9) +
+                result.measurement.metrics.devices.front().peak_memory.value());
+    }
+  }
+}
+
+TEST_CASE("weight gradients that cannot be put off are refused") {
+  const auto refused = [](const Overrides& more) { return mistakes(on_two_ranks(more)); };
+  const std::string place = "set: /training/schedule/deferred_readout: ";
+  CHECK(refused({deferred("0")}) == place + "expected a whole number from 1 to 1000000000, got 0");
+  CHECK(refused({deferred("\"most\"")}) == place + "unknown name \"most\"; known: all");
+  CHECK(refused({R"(training.schedule={"kind": "zb-h1", "deferred_readout": 1})"}) ==
+        place +
+            "\"zb-h1\" puts off weight gradients of all layers; expected it with e.g. "
+            "\"1f1b\" or \"interleaved\"");
+  CHECK(refused({R"(training.schedule={"kind": "pipedream", "deferred_readout": 1})"}) ==
+        place +
+            "\"pipedream\" has no end of a step at which other ranks stand; expected it with "
+            "e.g. \"1f1b\" or \"interleaved\"");
+  CHECK(refused({"training.strategy=local",
+                 R"(training.schedule={"kind": "eager", "deferred_readout": 1})"}) ==
+        place + "every stage has a readout; expected it with the strategy \"global\"");
+  CHECK(refused({kFour, "parallel.data=2", "parallel.zero_stage=2", deferred("1")}) ==
+        place +
+            "gradients of every backward are reduced at once; expected it with zero_stage 0 "
+            "or 1");
+  CHECK(refused({"training.lora={\"rank\": 4}", deferred("1")}) ==
+        place +
+            "the last module of the model makes its weight gradients with more than one "
+            "product, or none; expected a model that ends in one readout");
+}
+
+}  // namespace
+}  // namespace interlock::deferred_readout_test
