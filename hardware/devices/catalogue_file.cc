@@ -100,6 +100,37 @@ std::optional<CatalogueEntry> find_entry(const JsonNode& node, const std::string
   return read_entry(data_folder(folder) + "/" + name + std::string(kSuffix), node, diagnostics);
 }
 
+namespace {
+
+constexpr int kMostBases = 8;  // below each other
+
+std::optional<CatalogueEntry> find_above(int bases, const JsonNode& node, const std::string& thing,
+                                         const FindEntry& find, Diagnostics& diagnostics) {
+  std::optional<CatalogueEntry> entry = find(node, diagnostics);
+  if (!entry || entry->document.find("base") == nullptr) return entry;
+  const JsonNode base = entry->root().child("base");
+  if (bases == kMostBases) {
+    report(diagnostics, base, "bases of bases without end; expected " + thing + " that has none");
+    return std::nullopt;
+  }
+  std::optional<CatalogueEntry> below = find_above(bases + 1, base, thing, find, diagnostics);
+  if (!below) return std::nullopt;
+  JsonValue own = std::move(entry->document);
+  std::erase_if(own.members, [](const JsonMember& member) { return member.first == "base"; });
+  entry->document = std::move(below->document);
+  entry->document.file = own.file;
+  entry->document.line = own.line;
+  merge_json(entry->document, std::move(own));
+  return entry;
+}
+
+}  // namespace
+
+std::optional<CatalogueEntry> find_on_base(const JsonNode& node, const std::string& thing,
+                                           const FindEntry& find, Diagnostics& diagnostics) {
+  return find_above(0, node, thing, find, diagnostics);
+}
+
 const ContractObject& link_object() {
   using namespace contract;
   static const ContractObject rows = {

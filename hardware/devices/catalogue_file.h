@@ -9,6 +9,7 @@
 // whose document is dgx-h100.json.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +38,14 @@ struct CatalogueEntry {
 /// A diagnostic is added, and nothing returned, if there is no such thing.
 std::optional<CatalogueEntry> find_entry(const JsonNode& node, const std::string& folder,
                                          Diagnostics& diagnostics);
+
+/// Finds an entry as `find` does and, if it has a "base", that one likewise: what it lacks is the
+/// base's, and null takes a member of the base away. `thing`: what is looked for, "a device".
+///
+/// Example: {"base": "h100", "memory": "96 GiB"} is h100.json with another memory.
+using FindEntry = std::function<std::optional<CatalogueEntry>(const JsonNode&, Diagnostics&)>;
+std::optional<CatalogueEntry> find_on_base(const JsonNode& node, const std::string& thing,
+                                           const FindEntry& find, Diagnostics& diagnostics);
 
 /// Returns the rows of a link.
 const ContractObject& link_object();

@@ -145,28 +145,6 @@ std::optional<CatalogueEntry> find_written(const JsonNode& node, Diagnostics& di
   return find_entry({&own, node.path}, kMeasuredFolder, diagnostics);
 }
 
-/// Finds the device, with the members of its "base", if it has one, below its own.
-std::optional<CatalogueEntry> find_whole(const JsonNode& node, int depth,
-                                         Diagnostics& diagnostics) {
-  constexpr int kDeepest = 8;
-  std::optional<CatalogueEntry> entry = find_written(node, diagnostics);
-  if (!entry || entry->document.find("base") == nullptr) return entry;
-  const JsonNode base = entry->root().child("base");
-  if (depth == kDeepest) {
-    report(diagnostics, base, "bases of bases without end; expected a device that has none");
-    return std::nullopt;
-  }
-  std::optional<CatalogueEntry> below = find_whole(base, depth + 1, diagnostics);
-  if (!below) return std::nullopt;
-  JsonValue own = std::move(entry->document);
-  std::erase_if(own.members, [](const JsonMember& member) { return member.first == "base"; });
-  entry->document = std::move(below->document);
-  entry->document.file = own.file;
-  entry->document.line = own.line;
-  merge_json(entry->document, std::move(own));
-  return entry;
-}
-
 /// Reads the members of a device; efficiencies that it does not state are 1.
 Device read_stated(const CatalogueEntry& entry, Diagnostics& diagnostics) {
   Device device;
@@ -225,7 +203,7 @@ ContractType device_type() {
 }
 
 std::optional<CatalogueEntry> find_device(const JsonNode& node, Diagnostics& diagnostics) {
-  return find_whole(node, 0, diagnostics);
+  return find_on_base(node, "a device", find_written, diagnostics);
 }
 
 Device read_device(const JsonNode& node, Diagnostics& diagnostics) {

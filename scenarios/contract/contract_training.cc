@@ -112,7 +112,7 @@ std::vector<ContractKey> training_rest() {
            "What waits in the memory of each device's host; needs a machine with a `host`."},
           {"framework",
            either({named([] { return catalogue_entries("scenarios/frameworks"); }),
-                   object("training.framework")}),
+                   object("training.framework"), object("training.framework.base")}),
            "nothing is added",
            "What the training framework adds to kernels and rates: a name (`interlock list "
            "frameworks`), the path of a file, or an object."},
@@ -433,6 +433,15 @@ ContractObject framework() {
   return framework;
 }
 
+ContractObject framework_on_base() {
+  return {.name = "training.framework.base",
+          .meaning = "Another framework, with the keys of this object in the place of its own; "
+                     "`null` takes a key away.",
+          .keys = {{"base", anything(), "required",
+                    "A name of `interlock list frameworks`, the path of a file, or an object."}},
+          .others = map(anything())};
+}
+
 ContractObject optimizer() {
   const ContractType moment = one_of({"fp32", "fp16", "bf16", "fp8", "int8"});
   return {
@@ -544,7 +553,7 @@ std::vector<ContractObject> training_objects() {
       lora(),
       recompute(),
       offload(),
-      framework()};
+      framework(), framework_on_base()};
 }
 
 }  // namespace interlock::contract

@@ -61,7 +61,10 @@ void read_graphs(const JsonNode& node, Framework& framework, Diagnostics& diagno
 
 Framework read_framework(const JsonNode& node, Diagnostics& diagnostics) {
   Framework framework;
-  const auto entry = find_entry(node, kFolder, diagnostics);
+  const auto find = [](const JsonNode& named, Diagnostics& mistakes) {
+    return find_entry(named, kFolder, mistakes);
+  };
+  const auto entry = find_on_base(node, "a framework", find, diagnostics);
   if (!entry) return framework;
   framework.name = entry->name;
   Section section(contract_object("training.framework"), entry->root(), diagnostics);
