@@ -1,9 +1,10 @@
 // Measuring: find the steady state, then read the metrics of a window of it.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Outline: run a few more steps than wanted and look for a repeat; while there is none, run more,
-// up to a bound. Then run exactly fill + measured (+ drain) steps and collect. A short run keeps
-// its log and is collected from it; a long one is run twice, first for the ends of its steps.
+// Outline: look for a repeat in six steps. If they show one, its window is known, and exactly fill
+// + measured (+ drain) steps are run and collected. Else run a few more steps than wanted; while
+// there is no repeat, more, up to a bound; then those of the window likewise. A short run keeps its
+// log and is collected from it; a long one is run twice, first for the ends of its steps.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -23,7 +24,9 @@ namespace {
 
 constexpr std::int64_t kMostTasksLogged = 2'000'000;  // for a report
 constexpr std::int64_t kFewTasks =
-    100'000;  // fit in a cache: cheaper kept than run again, explained at once
+    100'000;                    // fit in a cache: cheaper kept than run again, explained at once
+constexpr int kStepsMore = 4;   // than wanted, to look for a repeat in
+constexpr int kStepsAhead = 6;  // that show most repeats
 constexpr double kAnyTicks = 1e18;  // a second, at most
 constexpr std::int64_t kMostTasksInReport = 5'000'000;
 constexpr std::int64_t kMostTasksSearched = 40'000'000;
@@ -80,14 +83,52 @@ std::int64_t patience_for(const Program& program) {
   return meet ? 64 + std::int64_t{8} * (program.stages + program.pattern) : 32;
 }
 
+/// Returns the times of `window`, whose steps repeat, from `begin` to `end`.
+TimeWindow steady_times(const StepWindow& window, Seconds begin, Seconds end) {
+  TimeWindow times = {begin, end};
+  times.first_step = window.first_step;
+  times.steps = window.steps;
+  return times;
+}
+
+/// A window of steady state, and its times.
+struct SteadyWindow {
+  StepWindow window;
+  TimeWindow times;
+};
+
+/// Looks for a repeat in few steps of `program`, which is lowered for more, and makes it one of the
+/// steps that hold the window that is wanted. Nothing, and `program` as it was, if it is no loop
+/// over steps or so few show no repeat.
+std::optional<SteadyWindow> look_ahead(Program& program, const MeasureInputs& inputs) {
+  const int given = program.steps;
+  if (given <= kStepsAhead || !loops_over_steps(program)) return std::nullopt;
+  set_steps(program, kStepsAhead);
+  StepLog steps(program);
+  run_program(program, inputs.engine, {.span = [&](const Span& span) { steps.add(span); }});
+  const std::optional<StepWindow> cycle = find_window(program, steps, 1);
+  if (!cycle) {
+    set_steps(program, given);
+    return std::nullopt;
+  }
+  const int first = cycle->first_step, cycles = std::max(1, inputs.steps / cycle->steps);
+  const StepWindow window = {.first_step = first, .steps = cycles * cycle->steps};
+  const double begin = in_ticks(program, steps.end(first - 1));
+  const double length = in_ticks(program, steps.end(first + cycle->steps - 1)) - begin;
+  set_steps(program, first + window.steps + drain_steps(program, steps));
+  return SteadyWindow{window, steady_times(window, in_seconds(program, begin),
+                                           in_seconds(program, begin + cycles * length))};
+}
+
 /// Returns a run that holds a window of steady state as closely as can be, and the window.
-std::pair<RunPointer, StepWindow> find_steady_run(const ProgramOfSteps& lower,
+/// `program`: of four steps more than wanted.
+std::pair<RunPointer, StepWindow> find_steady_run(const ProgramOfSteps& lower, Program program,
                                                   const MeasureInputs& inputs, bool keep_log) {
   const int wanted = inputs.steps;
-  double ticks_per_second = kAnyTicks;
-  for (int extra = 4;; extra *= 4) {
-    auto run =
-        std::make_unique<LoggedRun>(lower(wanted + extra, ticks_per_second), inputs, keep_log);
+  double ticks_per_second = program.ticks_per_second;
+  for (int extra = kStepsMore;; extra *= 4) {
+    if (extra > kStepsMore) program = lower(wanted + extra, ticks_per_second);
+    auto run = std::make_unique<LoggedRun>(std::move(program), inputs, keep_log);
     ticks_per_second = run->program.ticks_per_second;
     const auto window = find_window(run->program, run->steps, wanted);
     if (window) {
@@ -173,11 +214,20 @@ void require_drawable(const Program& program) {
 TimeWindow times_of(const LoggedRun& run, const StepWindow& window, bool repeats) {
   if (run.program.steps == 1) return {Seconds(0), run.summary.makespan};
   const int last = window.first_step + window.steps - 1;
-  TimeWindow times = {run.steps.end(window.first_step - 1), run.steps.end(last)};
-  if (!repeats) return times;
-  times.first_step = window.first_step;
-  times.steps = window.steps;
-  return times;
+  const Seconds begin = run.steps.end(window.first_step - 1), end = run.steps.end(last);
+  return repeats ? steady_times(window, begin, end) : TimeWindow{begin, end};
+}
+
+/// Returns what a run without a log was measured to be, but for its program.
+Measurement finish(Collector& collector, const TraceAudit& audit, const RunSummary& summary,
+                   const MeasureInputs& inputs) {
+  const std::string fault = audit.fault();
+  CHECK(fault.empty(), "a trace that does what its program says: " + fault);
+  Measurement result{.metrics = collector.finish(inputs)};
+  result.metrics.engine = summary.engine;
+  result.metrics.tasks = summary.tasks;
+  result.metrics.makespan = summary.makespan;
+  return result;
 }
 
 /// Measures `window`, whose times are `times`. The run is used up.
@@ -201,6 +251,50 @@ struct RhythmicMeasurement {
   int rhythm = 0;
 };
 
+/// Measures a run of `program` whose window is known beforehand, without a log.
+RhythmicMeasurement measure_known(Program program, const SteadyWindow& steady,
+                                  const MeasureInputs& inputs) {
+  const auto& [window, times] = steady;
+  Collector collector(program, window, times);
+  TraceAudit audit(program);
+  std::optional<BatchLog> batches;
+  if (inputs.long_step) batches.emplace(program);
+  const int end_batch = (window.first_step + window.steps) * program.micro_batches;
+  Seconds end(0);
+  const auto to_all = [&](const auto& entry) {
+    collector.add(entry);
+    audit.add(entry);
+    if (batches) batches->add(entry);
+  };
+  const RunSummary summary = run_program(program, inputs.engine,
+                                         {.span =
+                                              [&](const Span& span) {
+                                                to_all(span);
+                                                const bool updates =
+                                                    program.ops[span.op].kind == OpKind::U;
+                                                if (updates && span.micro_batch < end_batch)
+                                                  end = std::max(end, span.end);
+                                              },
+                                          .transfer = to_all,
+                                          .memory =
+                                              [&](const MemoryChange& change) {
+                                                collector.add(change);
+                                                audit.add(change);
+                                              },
+                                          .collective =
+                                              [&](const CollectiveSpan& span) {
+                                                collector.add(span);
+                                                if (batches) batches->add(span);
+                                              }});
+  CHECK(end == times.end, "steps that repeat as they began to");
+  RhythmicMeasurement made = {.measurement = finish(collector, audit, summary, inputs)};
+  if (batches) {
+    made.rhythm = batches->rhythm(window.first_step, window.steps, inputs.long_step->period);
+  }
+  made.measurement.program = std::move(program);
+  return made;
+}
+
 RhythmicMeasurement measure_run(const ProgramOfSteps& lower, const MeasureInputs& inputs,
                                 bool keep_log) {
   RunPointer run;
@@ -208,7 +302,15 @@ RhythmicMeasurement measure_run(const ProgramOfSteps& lower, const MeasureInputs
   if (inputs.steps == 1) {
     run = std::make_unique<LoggedRun>(lower(1, kAnyTicks), inputs, keep_log);
   } else {
-    std::tie(run, window) = find_steady_run(lower, inputs, keep_log);
+    Program program = lower(inputs.steps + kStepsMore, kAnyTicks);
+    if (const auto steady = look_ahead(program, inputs)) {
+      const bool explains = inputs.explain && count_tasks(program) <= kFewTasks;
+      if (!keep_log && !explains) return measure_known(std::move(program), *steady, inputs);
+      window = steady->window;
+      run = std::make_unique<LoggedRun>(std::move(program), inputs, keep_log);
+    } else {
+      std::tie(run, window) = find_steady_run(lower, std::move(program), inputs, keep_log);
+    }
   }
   int rhythm = 0;
   if (run->batches) {

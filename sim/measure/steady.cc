@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/error.h"
 #include "base/random.h"
 #include "sim/program/ticks.h"
 
@@ -62,6 +63,19 @@ int StepLog::overlap() const {
     most = std::max(most, ahead - step);
   }
   return most;
+}
+
+bool loops_over_steps(const Program& program) {
+  return std::ranges::all_of(program.streams, [&](const Stream& stream) {
+    return stream.lead == 0 && stream.tail == 0 && stream.repeats == program.steps &&
+           (stream.stride == program.micro_batches || program.steps == 1);
+  });
+}
+
+void set_steps(Program& program, int steps) {
+  CHECK(loops_over_steps(program), "streams that are loops over steps");
+  program.steps = steps;
+  for (Stream& stream : program.streams) stream.repeats = steps;
 }
 
 int drain_steps(const Program& program, const StepLog& log) {

@@ -52,6 +52,11 @@ struct StepWindow {
 /// repeat; or nothing if it does not show a repeat, or is too short to hold the window.
 std::optional<StepWindow> find_window(const Program& program, const StepLog& log, int wanted);
 
+/// Returns true if every stream is a loop whose turns are the steps of the run.
+bool loops_over_steps(const Program& program);
+/// Makes `program` one of `steps` steps, with the same ticks. REQUIRES: loops_over_steps().
+void set_steps(Program& program, int steps);
+
 /// Steps at the end of a run that lack what later steps would do meanwhile: rivals, where ranks
 /// choose their order or wires share links, and forwards, where stages run ahead across steps.
 int drain_steps(const Program& program, const StepLog& log);
