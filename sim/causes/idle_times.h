@@ -47,6 +47,8 @@ class IdleTimes {
   /// Returns the idle stretch before `span`, which is number `number`; nothing if there is none, or
   /// if it is known at the end only. REQUIRES: spans of a rank come in order of start.
   std::optional<IdleStretch> add(const Span& span, std::int64_t number);
+  /// Ends a window without an end where the run has ended. Comes before finish().
+  void end_window(Seconds end) { window_.end = end; }
   /// Returns the stretches that add() did not. To be called once, after all spans.
   std::vector<IdleStretch> finish() const;
   /// Returns whether the stretches and the ops fill the window. Of very long runs measured by

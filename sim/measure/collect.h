@@ -22,6 +22,11 @@ class Collector {
   void add(const Transfer& transfer);
   void add(const CollectiveSpan& span);
   void add(const MemoryChange& change) { memory_.add(change); }
+  /// Ends a window without an end where the run has ended. Comes before finish().
+  void end_window(Seconds end) {
+    times_.end = end;
+    idle_.end_window(end);
+  }
   /// REQUIRES: the whole trace was added. To be called once.
   Metrics finish(const MeasureInputs& inputs);
 

@@ -251,6 +251,9 @@ struct RhythmicMeasurement {
   int rhythm = 0;
 };
 
+/// The window of a run of one step, which is measured whole.
+constexpr SteadyWindow kWholeRun = {.window = {}, .times = {Seconds(0), Seconds(kInfinity)}};
+
 /// Measures a run of `program` whose window is known beforehand, without a log.
 RhythmicMeasurement measure_known(Program program, const SteadyWindow& steady,
                                   const MeasureInputs& inputs) {
@@ -286,7 +289,11 @@ RhythmicMeasurement measure_known(Program program, const SteadyWindow& steady,
                                                 collector.add(span);
                                                 if (batches) batches->add(span);
                                               }});
-  CHECK(end == times.end, "steps that repeat as they began to");
+  if (times.by_clock()) {
+    collector.end_window(summary.makespan);
+  } else {
+    CHECK(end == times.end, "steps that repeat as they began to");
+  }
   RhythmicMeasurement made = {.measurement = finish(collector, audit, summary, inputs)};
   if (batches) {
     made.rhythm = batches->rhythm(window.first_step, window.steps, inputs.long_step->period);
@@ -297,20 +304,20 @@ RhythmicMeasurement measure_known(Program program, const SteadyWindow& steady,
 
 RhythmicMeasurement measure_run(const ProgramOfSteps& lower, const MeasureInputs& inputs,
                                 bool keep_log) {
+  const bool whole = inputs.steps == 1;
+  Program program = lower(whole ? 1 : inputs.steps + kStepsMore, kAnyTicks);
+  const auto steady = whole ? std::optional(kWholeRun) : look_ahead(program, inputs);
+  const bool explains = inputs.explain && count_tasks(program) <= kFewTasks;
+  if (steady && !keep_log && !explains) {
+    return measure_known(std::move(program), *steady, inputs);
+  }
   RunPointer run;
   StepWindow window;
-  if (inputs.steps == 1) {
-    run = std::make_unique<LoggedRun>(lower(1, kAnyTicks), inputs, keep_log);
+  if (steady) {
+    window = steady->window;
+    run = std::make_unique<LoggedRun>(std::move(program), inputs, keep_log);
   } else {
-    Program program = lower(inputs.steps + kStepsMore, kAnyTicks);
-    if (const auto steady = look_ahead(program, inputs)) {
-      const bool explains = inputs.explain && count_tasks(program) <= kFewTasks;
-      if (!keep_log && !explains) return measure_known(std::move(program), *steady, inputs);
-      window = steady->window;
-      run = std::make_unique<LoggedRun>(std::move(program), inputs, keep_log);
-    } else {
-      std::tie(run, window) = find_steady_run(lower, std::move(program), inputs, keep_log);
-    }
+    std::tie(run, window) = find_steady_run(lower, std::move(program), inputs, keep_log);
   }
   int rhythm = 0;
   if (run->batches) {
