@@ -1,7 +1,7 @@
 // Measuring: find the steady state, then read the metrics of a window of it.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Outline: look for a repeat in six steps. If they show one, its window is known, and exactly fill
+// Outline: look for a repeat in five steps. If they show one, its window is known, and exactly fill
 // + measured (+ drain) steps are run and collected. Else run a few more steps than wanted; while
 // there is no repeat, more, up to a bound; then those of the window likewise. A short run keeps its
 // log and is collected from it; a long one is run twice, first for the ends of its steps.
@@ -26,7 +26,7 @@ constexpr std::int64_t kMostTasksLogged = 2'000'000;  // for a report
 constexpr std::int64_t kFewTasks =
     100'000;                    // fit in a cache: cheaper kept than run again, explained at once
 constexpr int kStepsMore = 4;   // than wanted, to look for a repeat in
-constexpr int kStepsAhead = 6;  // that show most repeats
+constexpr int kStepsAhead = 5;  // that show most repeats
 constexpr double kAnyTicks = 1e18;  // a second, at most
 constexpr std::int64_t kMostTasksInReport = 5'000'000;
 constexpr std::int64_t kMostTasksSearched = 40'000'000;
@@ -102,7 +102,7 @@ struct SteadyWindow {
 /// over steps or so few show no repeat.
 std::optional<SteadyWindow> look_ahead(Program& program, const MeasureInputs& inputs) {
   const int given = program.steps;
-  if (given <= kStepsAhead || !loops_over_steps(program)) return std::nullopt;
+  if (given < kStepsAhead || !loops_over_steps(program)) return std::nullopt;
   set_steps(program, kStepsAhead);
   StepLog steps(program);
   run_program(program, inputs.engine, {.span = [&](const Span& span) { steps.add(span); }});

@@ -6,6 +6,8 @@
 
 #include <functional>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include "sim/measure/metrics.h"
 #include "tests/sim/support/test_chain.h"
@@ -175,6 +177,48 @@ TEST_CASE("a fast first stage behind an unlimited queue runs away: no steady sta
   CHECK_FALSE(metrics.steady);
   CHECK(metrics.measured_steps == 8);
   CHECK(metrics.step_time == Seconds(12));  // which the slow stage sets all the same
+}
+
+/// Returns the instants of all ops of a run: rank, op, micro-batch, start and end; nothing of one
+/// that stands still.
+std::vector<std::tuple<int, int, int, double, double>> spans_of(const Program& program) {
+  std::vector<std::tuple<int, int, int, double, double>> spans;
+  try {
+    run_native(program, {.span = [&](const Span& span) {
+                 spans.emplace_back(span.rank, span.op, span.micro_batch, span.start.value(),
+                                    span.end.value());
+               }});
+  } catch (const Error&) {
+    spans.clear();
+  }
+  return spans;
+}
+
+TEST_CASE("a program that loops over steps is the one that is lowered for as many") {
+  int loops = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    Random random(152, seed);
+    TestChain chain = random_chain(random);
+    if (chain.strategy.readout_every > 0) continue;  // periods of several steps are written out
+    chain.steps = 12;
+    Program program = program_of(chain);
+    const bool flushed = schedule_named(chain.policy.kind->name).flushes;
+    INFO("seed " << seed << ": " << describe(chain));
+    if (flushed) CHECK(loops_over_steps(program));
+    if (!loops_over_steps(program)) continue;
+    ++loops;
+    for (const int steps : {1, 2, 5, 30}) {
+      chain.steps = steps;
+      chain.most_ticks_per_second = program.ticks_per_second;
+      const Program lowered = program_of(chain);
+      if (lowered.ticks_per_second != program.ticks_per_second) continue;  // it is longer by far
+      set_steps(program, steps);
+      CHECK(program.steps == steps);
+      CHECK(count_tasks(program) == count_tasks(lowered));
+      CHECK(spans_of(program) == spans_of(lowered));
+    }
+  }
+  CHECK(loops > 60);
 }
 
 TEST_CASE("a measured window tells the period of a much longer run") {
