@@ -104,7 +104,7 @@ std::string reached_words(BytesPerSecond reached, BytesPerSecond stated) {
 
 /// Returns what each of the others is reached with, where each pair has a link of its own.
 std::string pair_words(const Machine& machine) {
-  const bool pairs = machine.pair_bandwidth > BytesPerSecond();
+  const bool pairs = machine.has_pair_links();
   return pairs ? ", " + format(machine.pair_bandwidth) + " to each" : "";
 }
 

@@ -66,7 +66,7 @@ void add_flow(Traffic& traffic, int from, int to, Bytes bytes) {
 }
 
 bool linked_in_pairs(const Cluster& cluster, const std::vector<int>& members) {
-  const bool pairs = machine_of(cluster, members[0]).pair_bandwidth > BytesPerSecond();
+  const bool pairs = machine_of(cluster, members[0]).has_pair_links();
   if (!pairs || members.size() < 3) return false;
   const int node = node_of(cluster, members[0]);
   return std::all_of(members.begin(), members.end(),

@@ -25,7 +25,7 @@ struct Begin {
 /// Returns the numbers that the links inside a node take.
 LinkId links_inside(const Machine& machine) {
   if (machine.pcie) return links_of(*machine.pcie);
-  const bool pairs = machine.pair_bandwidth > BytesPerSecond();
+  const bool pairs = machine.has_pair_links();
   return pairs ? LinkId{machine.devices_per_node} * machine.devices_per_node : 0;
 }
 
@@ -130,7 +130,7 @@ int switch_of_card(const Place& place) {
 void cross_node(const Cluster& cluster, const Place& from, const Place& to, Route& route) {
   if (from.local == to.local) return;
   const Machine& machine = from.machine;
-  if (machine.pair_bandwidth > BytesPerSecond()) {
+  if (machine.has_pair_links()) {
     const LinkId pair = LinkId{from.in_node()} * machine.devices_per_node + to.in_node();
     cross(route, links_inside_node(cluster, from) + pair, machine.pair_bandwidth);
     route.latency += machine.port_latency;
@@ -273,7 +273,7 @@ Link link_inside(const Cluster& cluster, LinkId id) {
   const Begin begin = begin_of(cluster, number);
   const LinkId node = (id - begin.inside) / links_inside(machine);
   const LinkId local = (id - begin.inside) % links_inside(machine);
-  if (machine.pair_bandwidth > BytesPerSecond()) {
+  if (machine.has_pair_links()) {
     const int all = machine.devices_per_node;
     const LinkId first = begin.place + node * all;
     return {name_of_place(cluster, first + local / all) + "->" +

@@ -68,7 +68,7 @@ void append_adapter(const Operator& base, const Adapters& adapters, double eleme
     op->expert = base.expert;
     op->waiting = base.waiting;
     op->place = base.place;
-    op->captured = base.captured;
+    op->replayed = base.replayed;
     all.push_back(*op);
   }
 }
@@ -83,7 +83,7 @@ Operator dequantised(const Operator& base, NumberFormat format, double element) 
   op.waiting = base.waiting;
   op.parts = base.parts;
   op.place = base.place;
-  op.captured = base.captured;
+  op.replayed = base.replayed;
   return op;
 }
 

@@ -98,7 +98,7 @@ bool taken_apart(const Operator& op, const Framework& framework) {
 /// Returns the forward of `op` in `framework`.
 Work forward_work(const Operator& op, const Framework& framework) {
   Work work = op.forward;
-  work.replayed = op.captured;
+  work.replayed = op.replayed;
   work.awaited = op.counts_tokens && framework.routes_in_steps;
   if (framework.routes_in_steps) work.launches += op.forward_steps;
   if (taken_apart(op, framework)) take_apart(work, kSoftmaxForward);
@@ -108,7 +108,7 @@ Work forward_work(const Operator& op, const Framework& framework) {
 /// Returns the gradient of its input in `framework`.
 Work input_work(const Operator& op, const Framework& framework) {
   Work work = op.input_gradient;
-  work.replayed = op.captured;
+  work.replayed = op.replayed;
   if (framework.routes_in_steps) work.launches += op.backward_steps;
   if (taken_apart(op, framework)) take_apart(work, kSoftmaxGradient);
   return work;
@@ -119,7 +119,7 @@ Work input_work(const Operator& op, const Framework& framework) {
 /// experts, whose rows are few, waits for it.
 Work weight_work(const Operator& op, const BuildOptions& options) {
   Work work = op.weight_gradient;
-  work.replayed = op.captured;
+  work.replayed = op.replayed;
   if (!op.expert || !op.linear || options.framework.gradient_passes > 0) return work;
   const double element = element_bytes(options.precision);
   const double main = options.framework.fp32_gradients ? 4 : element;
@@ -178,7 +178,7 @@ void append_casts(std::vector<Work>& works, const Operator& op, bool backward) {
   if (op.forward.op_class != OpClass::Gemm || op.parameters == 0) return;
   const ProductShape& shape = op.forward.shape;
   Work cast = cast_of(shape.m * (backward ? shape.n : shape.k) * shape.batch);
-  cast.replayed = op.captured;
+  cast.replayed = op.replayed;
   append(works, cast, backward ? OpRole::InputGradient : OpRole::Forward, op.place);
 }
 
@@ -255,7 +255,7 @@ void append_copies(std::vector<Work>& works, const Operator& op,
            {.op_class = OpClass::Elementwise,
             .bytes = 2 * one.bytes * static_cast<double>(one.count),
             .launches = one.count,
-            .replayed = op.captured},
+            .replayed = op.replayed},
            role, op.place);
   }
 }
@@ -276,7 +276,7 @@ void run_again(Module& module, const Operator& op, const BuildOptions& options, 
 /// Adds what the framework does before it runs a part of a layer again.
 void prepare_again(Module& module, const Operator& first, const BuildOptions& options) {
   append(module.recompute,
-         {.launches = options.framework.recompute_steps, .replayed = first.captured},
+         {.launches = options.framework.recompute_steps, .replayed = first.replayed},
          OpRole::Forward, first.place);
 }
 

@@ -51,7 +51,7 @@ struct Operator {
   LayerParts parts;                 // that run it again, and then drop its inner stash
   LayerParts remade;                // that make its stash again
   KernelPlace place = KernelPlace::Around;       // of its kernels
-  bool captured = false, counts_tokens = false;  // in a CUDA graph; for the host, which waits
+  bool replayed = false, counts_tokens = false;  // in a CUDA graph; for the host, which waits
   /// Bytes that each of its products makes, in the order in which they run one by one, or its fused
   /// attention; nothing: it makes no tensor that Recompute::Alternate keeps.
   std::vector<Bytes> outputs = {};

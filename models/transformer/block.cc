@@ -38,11 +38,11 @@ void append_dropout(const BlockForm& b, const StreamSizes& z, std::vector<Operat
 void capture(const BlockForm& b, const StreamSizes& z, Half half, std::size_t first,
              std::vector<Operator>& block) {
   if (half == append_mixer && attends(b.mixer) && z.graphs.attention) {
-    for (std::size_t i = first; i < block.size(); ++i) block[i].captured = true;
+    for (std::size_t i = first; i < block.size(); ++i) block[i].replayed = true;
   }
   if (half != append_feed_forward || !z.graphs.router) return;
   for (std::size_t i = first + 1; i < block.size(); ++i) {
-    if (block[i].captured) block[first].captured = true;  // the router's own, see feed_forward.cc
+    if (block[i].replayed) block[first].replayed = true;  // the router's own, see feed_forward.cc
   }
 }
 

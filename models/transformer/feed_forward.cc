@@ -290,7 +290,7 @@ void append_experts(const BlockForm& t, const StreamSizes& z, std::vector<Operat
   add_steps(block.back(), kChoosing[z.fused_routing.router]);
   add_steps(block.back(), kCounting);
   block.back().counts_tokens = !experts.capacity_factor;  // buffers of fixed size need no count
-  block[router].captured = block.back().captured = z.graphs.router;
+  block[router].replayed = block.back().replayed = z.graphs.router;
   block.push_back(passage(t, z, true));
   add_steps(block.back(), kMovingThere[z.fused_routing.permutation]);
   const std::int64_t width = experts.ffn_hidden_size;

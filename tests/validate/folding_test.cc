@@ -130,7 +130,9 @@ TEST_CASE("every layout that folds has the figures of all its devices, on every 
   for (const auto& named : clusters()) {
     const std::string &name = named.first, &cluster = named.second;
     Count all;
+    int turn = 0;
     for (const Layout& layout : layouts()) {
+      if (++turn % 2 == 0 && !is_soak()) continue;
       CAPTURE(name);
       CAPTURE(layout.name);
       const Count count =
@@ -139,7 +141,7 @@ TEST_CASE("every layout that folds has the figures of all its devices, on every 
       all.refused += count.refused;
     }
     MESSAGE(name << ": " << all.equal << " foldings equal to 1e-9, " << all.refused << " refused");
-    CHECK(all.equal >= (name == "torus" ? 1 : 15));
+    CHECK(all.equal >= (name == "torus" ? 1 : is_soak() ? 15 : 7));
   }
 }
 
@@ -161,6 +163,7 @@ TEST_CASE("every strategy and schedule folds") {
       R"("strategy": "pairwise", "schedule": "list")",
       R"("strategy": "greedy")"};
   const std::string& cluster = clusters().at("a card for each device");
+  std::size_t turn = 0;
   for (const char* training : trainings) {
     int equal = 0;  // where neither settles, there is nothing to compare: greedy, at times
     for (const Layout& layout :
@@ -168,6 +171,7 @@ TEST_CASE("every strategy and schedule folds") {
           Layout{"ring and ZeRO 3", R"("pipeline": 2, "data": 4, "context": 2, "zero_stage": 3)"},
           Layout{"reduced one by one", R"("pipeline": 2, "data": 4, "context": 2, "zero_stage": 3,
                                           "gradient_reduction": "micro_batch")"}}) {
+      if (++turn % 2 == 0 && !is_soak()) continue;
       equal += check_foldings(trial_of(layout, cluster, training), 1e-9).equal;
     }
     INFO(std::string(training));
@@ -231,7 +235,7 @@ LayoutTrial random_experts(std::uint64_t seed) {
 
 TEST_CASE("experts fold exactly or not at all, where messages, dispatch and gradients meet") {
   Count all;
-  for (std::uint64_t seed = 0; seed < static_cast<std::uint64_t>(cases(40)); ++seed) {
+  for (std::uint64_t seed = 0; seed < static_cast<std::uint64_t>(cases(25)); ++seed) {
     CAPTURE(seed);
     const Count count = check_foldings(random_experts(seed), 1e-8);
     all.equal += count.equal;

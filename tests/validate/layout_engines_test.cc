@@ -172,7 +172,7 @@ void check_bounds(const Metrics& metrics) {
 
 TEST_CASE("shares stay below one, and a steady step takes as long however many are measured") {
   int steady = 0;
-  for_layouts(std::max(50, cases(50)), RandomCluster::Any, [&](const LayoutTrial& trial) {
+  for_layouts(std::max(40, cases(40)), RandomCluster::Any, [&](const LayoutTrial& trial) {
     INFO(document(trial));
     Question scenario = load(trial);
     scenario.training().steps = 2;

@@ -9,6 +9,7 @@
 
 #include "base/random.h"
 #include "tests/formulas/closed_form.h"
+#include "tests/support/cases.h"
 
 namespace interlock::reference_loop_test {
 namespace {
@@ -51,7 +52,7 @@ Equal random_equal(Random& random) {
 
 TEST_CASE("the reference meets the eager, local and naive periods with queues of any depth") {
   Random random(2, 1);
-  for (int trial = 0; trial < 60; ++trial) {
+  for (int trial = 0; trial < cases(30); ++trial) {
     Equal equal = random_equal(random);
     for (int depth : {-1, 1, 2}) {
       equal.reference.depth = depth;
