@@ -399,15 +399,22 @@ std::string framework_of(Settings& a, const Surroundings& around) {
 
 /// Returns true if gradients are added up and exchanged in fp32. Source: the end of the checks of
 /// precision in megatron/training/arguments.py: bf16 does unless told otherwise.
-bool fp32_gradients(Settings& a, const std::string& framework) {
+bool fp32_gradients(Settings& a) {
   const bool asked = a.flag("accumulate-allreduce-grads-in-fp32");
   const bool less = a.flag("grad-reduce-in-bf16");
-  const bool fp32 = asked || (a.flag("bf16") && !less) || !(a.flag("bf16") || a.flag("fp16"));
-  if (!fp32 && framework != "none") {
-    a.remark(less ? "grad-reduce-in-bf16" : "fp16",
-             "gradients of 16 bits; the framework's entry, " + framework + ", has fp32");
-  }
-  return fp32;
+  return asked || (a.flag("bf16") && !less) || !(a.flag("bf16") || a.flag("fp16"));
+}
+
+/// Returns the framework of the scenario: the entry `name`, but for what these arguments say
+/// otherwise. Layers of Megatron-Core's own keep a buffer of scores; gradients of 16 bits are cast
+/// for an update where weights are of fp16. Source: megatron/core/transformer/
+/// dot_product_attention.py and megatron/core/optimizer/optimizer.py.
+Json framework_json(Settings& a, const Surroundings& around, const std::string& name) {
+  Json changed = {{"base", name}};
+  const bool local = a.text("transformer-impl").value_or("transformer_engine") == "local";
+  if (local && around.framework.empty()) changed["attention_scores_buffer"] = true;
+  if (!fp32_gradients(a)) changed["gradients"] = a.flag("fp16") ? "fp32_for_updates" : "training";
+  return changed.size() > 1 ? changed : Json(name);
 }
 
 /// Samples of a step. A schedule of batches, e.g. 0:384 200B:768, counts with its last.
@@ -503,7 +510,7 @@ std::string megatron_scenario(Settings& a, const Surroundings& around) {
   const int devices = d.data * d.tensor * d.pipeline * d.context;
   scenario["cluster"] = cluster_json(around, devices);
   const std::string framework = framework_of(a, around);
-  scenario["parallel"] = parallel_of(a, d, fp32_gradients(a, framework));
+  scenario["parallel"] = parallel_of(a, d, fp32_gradients(a));
   if (stages.size() > 1) {
     std::vector<int> modules;
     modules.reserve(stages.size());
@@ -512,7 +519,7 @@ std::string megatron_scenario(Settings& a, const Surroundings& around) {
     scenario["parallel"]["stages"] = modules.size();
   }
   scenario["training"] = training_of(a, d, stages, model.layers);
-  if (framework != "none") scenario["training"]["framework"] = framework;
+  if (framework != "none") scenario["training"]["framework"] = framework_json(a, around, framework);
   scenario["training"]["steps"] = 2;
   a.diagnostics().throw_if_any();
   return scenario.dump(2) + "\n";

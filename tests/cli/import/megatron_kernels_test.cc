@@ -24,9 +24,10 @@ std::string script(const std::string& more) {
 std::string imported(const Folder& folder, const std::string& text,
                      const std::string& devices = "1", const std::string& framework = "nemo") {
   folder.file("run.sh", text);
-  const Outcome run = run_program({"import", "megatron", "run.sh", "--cluster", "dgx-h100", "--out",
-                                   "made.json", "--devices", devices, "--framework", framework},
-                                  folder.path());
+  Words words = {"import", "megatron",  "run.sh",    "--cluster", "dgx-h100",
+                 "--out",  "made.json", "--devices", devices};
+  if (!framework.empty()) words.insert(words.end(), {"--framework", framework});
+  const Outcome run = run_program(words, folder.path());
   return run.exit_code == 0 ? "" : run.err;
 }
 
@@ -49,6 +50,28 @@ TEST_CASE("activations of some layers wait in the host's memory") {
             .find("beside recomputation; expected one of both") != std::string::npos);
   const std::string two = script("--cpu-offloading-num-layers 2 --pipeline-model-parallel-size 2");
   CHECK(imported(folder, two, "2").find("beside pipelines; expected one") != std::string::npos);
+}
+
+TEST_CASE("arguments change the entry that stands for the framework") {
+  const Folder folder;
+  const auto framework = [&](std::string text, const std::string& named) {
+    if (const std::size_t at = text.find("--bf16 ");
+        at != text.npos && text.find("--fp16") != text.npos)
+      text.erase(at, 7);
+    CHECK(imported(folder, text, "1", named) == "");
+    const JsonValue made = read_json_file(folder.path("made.json"));
+    const JsonValue* found = made.find("training")->find("framework");
+    return found ? *found : JsonValue{};
+  };
+  CHECK(framework(script(""), "nemo").text == "nemo");
+  const JsonValue narrow = framework(script("--grad-reduce-in-bf16"), "nemo");
+  CHECK(narrow.find("base")->text == "nemo");
+  CHECK(narrow.find("gradients")->text == "training");
+  const JsonValue half = framework(script("--fp16 --transformer-impl local"), "");
+  CHECK(half.find("base")->text == "megatron-lm-sequence-parallel");
+  CHECK(half.find("gradients")->text == "fp32_for_updates");
+  CHECK(half.find("attention_scores_buffer")->boolean);
+  CHECK(framework(script("--fp16"), "none").kind == JsonValue::Kind::Null);
 }
 
 TEST_CASE("weight gradients of the readout are put off in a pipeline, there and back") {
