@@ -141,8 +141,11 @@ void name_products(const BlockForm& t, std::vector<Operator>& block) {
 }
 
 /// Returns whether something runs while tokens are on their way.
-bool passes(const StreamSizes& z) {
-  return z.sharding.expert > 1 && z.sharding.expert_overlap != ExpertOverlap::None;
+bool passes(const BlockForm& t, const StreamSizes& z) {
+  const ExpertOverlap overlap = z.sharding.expert_overlap;
+  const bool beside = overlap == ExpertOverlap::MicroBatches ||
+                      (overlap == ExpertOverlap::SharedExperts && t.experts.shared > 0);
+  return z.sharding.expert > 1 && beside;
 }
 
 /// Stands operators [first, end) in `place`.
@@ -199,7 +202,7 @@ Operator passage(const BlockForm& t, const StreamSizes& z, bool there) {
     op.forward_exchanges = {token_exchange(t, z, there)};
     op.input_exchanges = {token_exchange(t, z, !there)};
     for (Exchange* one : {&op.forward_exchanges.front(), &op.input_exchanges.front()}) {
-      if (passes(z)) one->way = there ? TokenWay::There : TokenWay::Back;
+      if (passes(t, z)) one->way = there ? TokenWay::There : TokenWay::Back;
     }
   }
   if (z.sharding.tensor > 1 && !z.sharding.sequence_parallel) {
@@ -249,7 +252,7 @@ void append_shared(const BlockForm& t, const StreamSizes& z, std::size_t router,
              block);
   share_input(block[first]);                       // the router has kept it
   wait_beside(block, router, first, boundary(z));  // what the shared experts made of their input's
-  if (z.sharding.expert_overlap == ExpertOverlap::SharedExperts && passes(z)) {
+  if (z.sharding.expert_overlap == ExpertOverlap::SharedExperts && passes(t, z)) {
     stand(block, first, block.size() - 1, KernelPlace::BesideThere);
     block.back().place = KernelPlace::BesideBack;
   }
@@ -310,7 +313,7 @@ void append_experts(const BlockForm& t, const StreamSizes& z, std::vector<Operat
   name_products(t, block);
   if (t.clamped_mlp) block.push_back(clamp_steps(activated, z.element));
   if (t.bias.mlp) block.push_back(bias_steps(rows * t.stream.hidden_size, z));
-  if (passes(z)) stand(block, first, block.size(), KernelPlace::Experts);
+  if (passes(t, z)) stand(block, first, block.size(), KernelPlace::Experts);
   block.push_back(passage(t, z, false));
   add_steps(block.back(), kMovingBack[z.fused_routing.permutation]);
   // Scores that have multiplied what the activation made read nothing here for their gradients.

@@ -70,6 +70,19 @@ TEST_CASE("experts stand between the ways, shared ones beside them if they run m
   CHECK(waits.forward_exchanges == both);
 }
 
+TEST_CASE("without shared experts there is nothing that could run beside the ways") {
+  std::string none = kModel;
+  none.replace(none.find(R"("shared_experts": 1)"), 19, R"("shared_experts": 0)");
+  BuildOptions options;
+  options.sharding.expert = 4;
+  const Module waits = built(none, options).modules[1];
+  options.sharding.expert_overlap = ExpertOverlap::SharedExperts;
+  const Module asked = built(none, options).modules[1];
+  CHECK(asked.forward_exchanges == waits.forward_exchanges);
+  CHECK(asked.backward_input_exchanges == waits.backward_input_exchanges);
+  CHECK(products_at(asked.forward, KernelPlace::Around) == all_products(waits.forward));
+}
+
 TEST_CASE("what goes to experts has one format, what comes back another, forward and backward") {
   const Module made =
       block(ExpertOverlap::None, ExpertDispatch::AllToAll, TokenFormat::Fp8, TokenFormat::Bf16);
