@@ -39,11 +39,12 @@ struct CatalogueEntry {
 std::optional<CatalogueEntry> find_entry(const JsonNode& node, const std::string& folder,
                                          Diagnostics& diagnostics);
 
-/// Finds an entry as `find` does and, if it has a "base", that one likewise: what it lacks is the
-/// base's, and null takes a member of the base away. `thing`: what is looked for, "a device".
+using FindEntry = std::function<std::optional<CatalogueEntry>(const JsonNode&, Diagnostics&)>;
+
+/// Finds an entry by `find`, and puts its members over those of the entry that its "base" names;
+/// null takes a member of the base away. `thing`: what is looked for, "a device".
 ///
 /// Example: {"base": "h100", "memory": "96 GiB"} is h100.json with another memory.
-using FindEntry = std::function<std::optional<CatalogueEntry>(const JsonNode&, Diagnostics&)>;
 std::optional<CatalogueEntry> find_on_base(const JsonNode& node, const std::string& thing,
                                            const FindEntry& find, Diagnostics& diagnostics);
 

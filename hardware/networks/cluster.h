@@ -51,15 +51,17 @@ struct Machine {
   BytesPerSecond card_bandwidth;       // one direction, as messages and collectives reach it
   BytesPerSecond card_stated = {};     // by the data sheet
   BytesPerSecond pair_bandwidth = {};  // of each pair's own link, one direction; 0: there is none
-  bool has_pair_links() const { return pair_bandwidth > BytesPerSecond(); }
-  bool cards_behind_ports = false;    // what goes to another node crosses the device's port, too
-  std::optional<PcieTree> pcie = {};  // none: an ideal switch, or pairs
+  bool cards_behind_ports = false;     // what goes to another node crosses the device's port, too
+  std::optional<PcieTree> pcie = {};   // none: an ideal switch, or pairs
   LinkSpeed host = {};     // of each device to its host's memory, each direction; 0: unknown
   Bytes host_memory = {};  // of each node's host; 0: unknown
   /// Time that a host takes to issue a kernel, over the time that frameworks state.
   double host_pace = 1;
   MachinePower power = {};                // besides that of the devices
   std::optional<HourlyPrice> price = {};  // of a device; none: unknown
+
+  /// Returns true if each pair of a node's devices has a link of its own.
+  bool has_pair_links() const { return pair_bandwidth > BytesPerSecond(); }
 };
 
 /// A cluster as a scenario asks for it: nodes of one machine after those of another, in the order

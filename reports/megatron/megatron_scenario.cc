@@ -410,6 +410,7 @@ bool fp32_gradients(Settings& a) {
 /// for an update where weights are of fp16. Source: megatron/core/transformer/
 /// dot_product_attention.py and megatron/core/optimizer/optimizer.py.
 Json framework_json(Settings& a, const Surroundings& around, const std::string& name) {
+  if (name == "nemo" && !fp32_gradients(a) && !a.flag("fp16")) return "nemo-25";
   Json changed = {{"base", name}};
   const bool local = a.text("transformer-impl").value_or("transformer_engine") == "local";
   if (local && around.framework.empty()) changed["attention_scores_buffer"] = true;
@@ -456,12 +457,22 @@ void add_round(Settings& a, const Degrees& d, Json& training) {
 
 /// Puts off weight gradients of the readout: those of as many micro-batches as the limit says, or,
 /// with 0, of all. Source: megatron/core/tensor_parallel/layers.py, grad_output_buffer.
-void add_deferral(Settings& a, const Degrees& d, Json& training) {
+void add_deferral(Settings& a, const Degrees& d, Json& scenario) {
   if (d.pipeline == 1 || !a.flag("defer-embedding-wgrad-compute")) return;
-  const int limit = a.count("wgrad-deferral-limit").value_or(0);
-  Json& schedule = training["schedule"];
+  const std::string written = a.text("wgrad-deferral-limit").value_or("0");
+  const bool all = written.starts_with('-') || written == "0";
+  const int limit = all ? 0 : a.count("wgrad-deferral-limit").value_or(0);
+  const bool predicts = a.count("mtp-num-layers").value_or(0) > 0;
+  if (predicts || scenario["parallel"].value("zero_stage", 0) > 1) {
+    a.remark("defer-embedding-wgrad-compute",
+             predicts ? "weight gradients of a readout that predicts several tokens stay in their "
+                        "backward"
+                      : "gradients that are reduced in each backward are made there");
+    return;
+  }
+  Json& schedule = scenario["training"]["schedule"];
   if (schedule.is_string()) schedule = {{"kind", schedule}};
-  schedule["deferred_readout"] = limit > 0 ? Json(limit) : Json("all");
+  schedule["deferred_readout"] = all ? Json("all") : Json(limit);
 }
 
 Json training_of(Settings& a, const Degrees& d, const std::vector<StageContent>& stages,
@@ -473,7 +484,6 @@ Json training_of(Settings& a, const Degrees& d, const std::vector<StageContent>&
   training["global_batch_size"] = global_batch(a, micro * d.data);
   training["micro_batch_size"] = micro;
   if (chunks > 1) add_round(a, d, training);
-  add_deferral(a, d, training);
   if (chunks == 1 && d.pipeline > 1 && d.expert > 1 && a.flag("overlap-moe-expert-parallel-comm")) {
     a.refuse("overlap-moe-expert-parallel-comm",
              "pairs of micro-batches need several stages a rank; expected "
@@ -519,6 +529,7 @@ std::string megatron_scenario(Settings& a, const Surroundings& around) {
     scenario["parallel"]["stages"] = modules.size();
   }
   scenario["training"] = training_of(a, d, stages, model.layers);
+  add_deferral(a, d, scenario);
   if (framework != "none") scenario["training"]["framework"] = framework_json(a, around, framework);
   scenario["training"]["steps"] = 2;
   a.diagnostics().throw_if_any();

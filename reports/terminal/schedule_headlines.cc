@@ -1,6 +1,8 @@
 // The headlines that a schedule is judged by, for the terminal.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "base/text.h"
 #include "reports/headlines/explanation_headlines.h"
@@ -15,12 +17,18 @@ struct BusyChange {
   int rank = 0, held = 0;
 };
 
+/// Lists where ranks begin to hold a micro-batch and where they end: with a whole backward, or with
+/// the weight half of one.
 std::vector<BusyChange> changes_of(const Measurement& measurement) {
   std::vector<BusyChange> changes;
+  std::set<std::pair<int, int>> whole;  // stages and micro-batches
   for (const Span& span : measurement.log.spans) {
-    const OpKind kind = measurement.program.ops[span.op].kind;
-    if (kind == OpKind::F) changes.push_back({span.start, span.rank, 1});
-    if (kind == OpKind::B || kind == OpKind::W) changes.push_back({span.end, span.rank, -1});
+    const OpInfo& op = measurement.program.ops[span.op];
+    const std::pair<int, int> visit = {op.stage, span.micro_batch};
+    if (op.kind == OpKind::F) changes.push_back({span.start, span.rank, 1});
+    if (op.kind == OpKind::B) whole.insert(visit);
+    const bool ends = op.kind == OpKind::B || (op.kind == OpKind::W && !whole.contains(visit));
+    if (ends) changes.push_back({span.end, span.rank, -1});
   }
   std::stable_sort(changes.begin(), changes.end(), [](const BusyChange& a, const BusyChange& b) {
     return a.time < b.time || (a.time == b.time && a.held < b.held);

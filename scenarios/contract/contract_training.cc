@@ -256,7 +256,7 @@ std::vector<ContractKey> order_keys() {
        "Micro-batches of each step, the first ones or `all`, whose weight gradients of the readout "
        "are made at the end of the step, when other ranks still go back (Megatron-LM's "
        "`--defer-embedding-wgrad-compute` and `--wgrad-deferral-limit`). Until then the last stage "
-       "keeps the gradients of their logits."},
+       "keeps the gradients of their logits and the inputs of the readout."},
       {"execution", one_of({"futures", "bulk_synchronous"}), "futures",
        "`futures`: an op starts when its rank is free and its inputs are there. "
        "`bulk_synchronous`: "
@@ -435,8 +435,9 @@ ContractObject framework() {
 
 ContractObject framework_on_base() {
   return {.name = "training.framework.base",
-          .meaning = "Another framework, with the keys of this object in the place of its own; "
-                     "`null` takes a key away.",
+          .meaning =
+              "Another framework, with the keys of this object in the place of its own; "
+              "`null` takes a key away.",
           .keys = {{"base", anything(), "required",
                     "A name of `interlock list frameworks`, the path of a file, or an object."}},
           .others = map(anything())};
@@ -553,7 +554,8 @@ std::vector<ContractObject> training_objects() {
       lora(),
       recompute(),
       offload(),
-      framework(), framework_on_base()};
+      framework(),
+      framework_on_base()};
 }
 
 }  // namespace interlock::contract

@@ -134,11 +134,10 @@ void queues(const Baseline& baseline, std::vector<Change>& changes) {
                        "recompute before gradients have come",
                        {"training.schedule.early_recompute=true"}});
   }
-  const bool fused = !schedule.split_backward && !schedule.kind->overlaps &&
-                     !schedule.kind->slices && schedule.kind->order == OrderSource::Function;
-  if (training.strategy.kind == StrategyKind::Global && fused && schedule.kind->flushes &&
-      schedule.deferred_readout == 0 && question.layout.ranks() > 1 &&
-      question.layout.data_parallel.zero_stage < 2 &&
+  const DataParallel& replicas = question.layout.data_parallel;
+  if (training.strategy.kind == StrategyKind::Global && deferral_problem(schedule).empty() &&
+      schedule.deferred_readout == 0 && question.layout.ranks() > 1 && replicas.zero_stage < 2 &&
+      replicas.gradient_reduction == GradientReduction::Step &&
       deferrable_bytes(training.graph, training.precision)) {
     changes.push_back({ChangeKind::Plan,
                        "weight gradients of the readout at the end of the step",

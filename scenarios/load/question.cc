@@ -279,9 +279,12 @@ void check_deferral(const Question& question, const TrainingKeys& keys, const Mo
   const Training& training = question.training();
   if (training.schedule.deferred_readout == 0 || !keys.schedule) return;
   const JsonNode node = keys.schedule->child("deferred_readout");
-  if (question.layout.data_parallel.zero_stage >= 2) {
-    report(diagnostics, node,
-           "gradients of every backward are reduced at once; expected it with zero_stage 0 or 1");
+  const DataParallel& policy = question.layout.data_parallel;
+  if (policy.zero_stage >= 2 || policy.gradient_reduction == GradientReduction::MicroBatch) {
+    report(
+        diagnostics, node,
+        "gradients of every backward are reduced at once; expected it with zero_stage 0 or 1 and "
+        "\"gradient_reduction\" \"step\"");
   } else if (!deferrable_bytes(graph, training.precision)) {
     report(diagnostics, node,
            "the last module of the model makes its weight gradients with more than one product, or "

@@ -238,26 +238,10 @@ void refuse_search_keys(Section& section, const ScheduleEntry& entry) {
 void check_deferral(Section& section, const SchedulePolicy& policy, bool global) {
   const auto node = section.get("deferred_readout");
   if (!node) return;
-  const ScheduleEntry& entry = *policy.kind;
-  const std::string name = in_quotes(entry.name);
-  std::string problem;
-  if (!global) {
-    problem = "every stage has a readout; expected it with the strategy \"global\"";
-  } else if (entry.order != OrderSource::Function) {
-    problem = name + " says itself when weight gradients are made";
-  } else if (policy.split_backward || entry.overlaps) {
-    problem = name + " puts off weight gradients of all layers";
-  } else if (!entry.flushes) {
-    problem = name + " has no end of a step at which other ranks stand";
-  } else if (entry.slices) {
-    problem = name + " cuts sequences, and gradients with them";
-  } else if (policy.bulk_synchronous) {
-    problem = "a phase has one op of each rank; expected \"futures\"";
-  }
+  const std::string problem =
+      global ? deferral_problem(policy)
+             : "every stage has a readout; expected it with the strategy \"global\"";
   if (problem.empty()) return;
-  if (problem.find("expected") == std::string::npos) {
-    problem += "; expected it with e.g. \"1f1b\" or \"interleaved\"";
-  }
   report(section.diagnostics(), *node, problem);
 }
 

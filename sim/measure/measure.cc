@@ -97,12 +97,15 @@ struct SteadyWindow {
   TimeWindow times;
 };
 
-/// Looks for a repeat in few steps of `program`, which is lowered for more, and makes it one of the
-/// steps that hold the window that is wanted. Nothing, and `program` as it was, if it is no loop
-/// over steps or so few show no repeat.
+/// Searches few steps of `program`, which is lowered for more, for a repeat, and makes it one of
+/// the steps that hold the window that is wanted. Returns nothing, and leaves `program` as it was,
+/// if it is no loop over steps, if so few show no repeat, or if times are not whole ticks: then a
+/// step may differ from the one before it by a tick now and then.
 std::optional<SteadyWindow> look_ahead(Program& program, const MeasureInputs& inputs) {
   const int given = program.steps;
-  if (given < kStepsAhead || !loops_over_steps(program)) return std::nullopt;
+  CHECK(given >= kStepsAhead, "a program of more steps than are looked at");
+  const bool whole_ticks = !shares_links(program) && inputs.engine != EngineKind::SimGrid;
+  if (!whole_ticks || !loops_over_steps(program)) return std::nullopt;
   set_steps(program, kStepsAhead);
   StepLog steps(program);
   run_program(program, inputs.engine, {.span = [&](const Span& span) { steps.add(span); }});
@@ -121,7 +124,7 @@ std::optional<SteadyWindow> look_ahead(Program& program, const MeasureInputs& in
 }
 
 /// Returns a run that holds a window of steady state as closely as can be, and the window.
-/// `program`: of four steps more than wanted.
+/// `program`: of kStepsMore steps more than wanted.
 std::pair<RunPointer, StepWindow> find_steady_run(const ProgramOfSteps& lower, Program program,
                                                   const MeasureInputs& inputs, bool keep_log) {
   const int wanted = inputs.steps;
@@ -218,7 +221,7 @@ TimeWindow times_of(const LoggedRun& run, const StepWindow& window, bool repeats
   return repeats ? steady_times(window, begin, end) : TimeWindow{begin, end};
 }
 
-/// Returns what a run without a log was measured to be, but for its program.
+/// Returns the measurement of a run without a log; the caller adds its program.
 Measurement finish(Collector& collector, const TraceAudit& audit, const RunSummary& summary,
                    const MeasureInputs& inputs) {
   const std::string fault = audit.fault();

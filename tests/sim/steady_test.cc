@@ -179,8 +179,8 @@ TEST_CASE("a fast first stage behind an unlimited queue runs away: no steady sta
   CHECK(metrics.step_time == Seconds(12));  // which the slow stage sets all the same
 }
 
-/// Returns the instants of all ops of a run: rank, op, micro-batch, start and end; nothing of one
-/// that stands still.
+/// Returns the instants of all ops of a run: rank, op, micro-batch, start and end. Returns nothing
+/// of a run that deadlocks.
 std::vector<std::tuple<int, int, int, double, double>> spans_of(const Program& program) {
   std::vector<std::tuple<int, int, int, double, double>> spans;
   try {
@@ -195,7 +195,7 @@ std::vector<std::tuple<int, int, int, double, double>> spans_of(const Program& p
 }
 
 TEST_CASE("a program that loops over steps is the one that is lowered for as many") {
-  int loops = 0;
+  int loops = 0, ran = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     Random random(152, seed);
     TestChain chain = random_chain(random);
@@ -215,10 +215,13 @@ TEST_CASE("a program that loops over steps is the one that is lowered for as man
       set_steps(program, steps);
       CHECK(program.steps == steps);
       CHECK(count_tasks(program) == count_tasks(lowered));
-      CHECK(spans_of(program) == spans_of(lowered));
+      const auto spans = spans_of(program);
+      CHECK(spans == spans_of(lowered));
+      ran += spans.empty() ? 0 : 1;
     }
   }
   CHECK(loops > 60);
+  CHECK(ran > 100);
 }
 
 TEST_CASE("a measured window tells the period of a much longer run") {

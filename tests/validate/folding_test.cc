@@ -127,10 +127,10 @@ LayoutTrial trial_of(const Layout& layout, const std::string& cluster,
 }
 
 TEST_CASE("every layout that folds has the figures of all its devices, on every network") {
+  int turn = 0;  // a layout that one network leaves out the next one has
   for (const auto& named : clusters()) {
     const std::string &name = named.first, &cluster = named.second;
     Count all;
-    int turn = 0;
     for (const Layout& layout : layouts()) {
       if (++turn % 2 == 0 && !is_soak()) continue;
       CAPTURE(name);
@@ -141,6 +141,7 @@ TEST_CASE("every layout that folds has the figures of all its devices, on every 
       all.refused += count.refused;
     }
     MESSAGE(name << ": " << all.equal << " foldings equal to 1e-9, " << all.refused << " refused");
+    turn += layouts().size() % 2 == 0 ? 1 : 0;
     CHECK(all.equal >= (name == "torus" ? 1 : is_soak() ? 15 : 7));
   }
 }

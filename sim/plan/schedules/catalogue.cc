@@ -35,6 +35,35 @@ const char* name_of(Trains trains) {
 
 bool SchedulePolicy::is_sought() const { return kind->order == OrderSource::Search && !order; }
 
+std::string deferral_problem(const SchedulePolicy& policy) {
+  const ScheduleEntry& entry = *policy.kind;
+  const std::string name = "\"" + entry.name + "\" ";
+  const char* const others = "; expected it with e.g. \"1f1b\" or \"interleaved\"";
+  if (entry.order != OrderSource::Function) {
+    return name + "says itself when weight gradients are made" + others;
+  }
+  if (entry.split_backward || entry.overlaps) {
+    return name + "puts off weight gradients of all layers" + others;
+  }
+  if (policy.split_backward) {
+    return "a split backward puts off weight gradients of all layers; expected \"backward\" "
+           "\"fused\" beside it";
+  }
+  if (entry.layout == StageLayout::Mirrored) {
+    return name + "has a readout on two ranks, each for some micro-batches" + others;
+  }
+  if (entry.one_at_a_time) {
+    return name + "takes one micro-batch at a time, so that all ranks but one stand anyway" +
+           others;
+  }
+  if (!entry.flushes) {
+    return name + "has no end of a step at which other ranks stand" + others;
+  }
+  if (entry.slices) return name + "cuts sequences, and gradients with them" + others;
+  if (policy.bulk_synchronous) return "a phase has one op of each rank; expected \"futures\"";
+  return "";
+}
+
 Schedule make_schedule(const ScheduleInputs& inputs) {
   Schedule schedule = inputs.policy.kind->make(inputs);
   if (inputs.policy.deferred_readout > 0) defer_readout(schedule, inputs.policy.deferred_readout);

@@ -104,8 +104,7 @@ const char* name_of(Trains trains);
 /// Says who orders the ops of a schedule: its function, a search, a file.
 enum class OrderSource { Function, Search, File };
 
-/// A line of the catalogue. Example: docs/schedules.md shows all of them,
-/// sim/plan/schedules/gpipe.cc defines one.
+/// A line of the catalogue, as e.g. sim/plan/schedules/gpipe.cc defines one.
 struct ScheduleEntry {
   std::string name;  // as scenarios write it
   Trains trains = Trains::Global;

@@ -115,8 +115,9 @@ void mark_deferring(Sequence& sequence, int stage, int step, int count) {
 
 bool is_update(const Op& op) { return op.kind == OpKind::U; }
 
-/// Puts `made`, the ops of one step, before the updates that end with or follow that of `stage`.
-void insert_before_updates(Sequence& sequence, int stage, const Run& made) {
+/// Puts `made`, ops of one step, before the update of `stage`, and before others in a row with it.
+/// Returns whether `sequence` has that update.
+bool insert_before_updates(Sequence& sequence, int stage, const Run& made) {
   for (std::size_t r = 0; r < sequence.runs.size(); ++r) {
     const auto of_stage = [&](const Op& op) { return is_update(op) && op.stage == stage; };
     if (!std::ranges::any_of(sequence.runs[r].ops, of_stage)) continue;
@@ -135,20 +136,24 @@ void insert_before_updates(Sequence& sequence, int stage, const Run& made) {
     } else {
       sequence.runs.insert(place, {before, made});
     }
-    return;
+    return true;
   }
+  return false;
 }
 
 }  // namespace
 
 void defer_readout(Schedule& schedule, int micro_batches) {
+  CHECK(schedule.copies == 1, "one stage with a readout");
   const int stage = schedule.stages - 1, count = std::min(micro_batches, schedule.micro_batches);
+  bool updated = false;
   for (Sequence& sequence : schedule.ranks[schedule.rank_of_stage[stage]]) {
     CHECK(sequence.lead == 0 && sequence.tail == 0, "steps that end with a flush");
     mark_deferring(sequence, stage, schedule.micro_batches, count);
     const Op later = {.kind = OpKind::W, .stage = stage, .loss = stage, .defers = true};
-    insert_before_updates(sequence, stage, {.ops = {later}, .repeats = count});
+    updated = insert_before_updates(sequence, stage, {.ops = {later}, .repeats = count}) || updated;
   }
+  CHECK(updated, "an update of the last stage");
 }
 
 void mark_last_backwards(Schedule& schedule) {

@@ -80,11 +80,14 @@ void mark_last_backwards(Schedule& schedule);
 
 /// Takes the weight gradients of the readout out of the backwards of the last stage that belong to
 /// the first `micro_batches` of each step, and makes them in W ops before the update of that rank.
-/// REQUIRES: one sequence a rank, fused backwards, an update at the end of each step.
+/// REQUIRES: global training, of a policy without deferral_problem().
 ///
 /// Example: F0 B0 F1 B1 F2 B2 U2 of the last of some stages, 2 micro-batches: B0 and B1 are
 /// shorter, and the order is F0 B0 F1 B1 F2 B2 W0 W1 U2.
 void defer_readout(Schedule& schedule, int micro_batches);
+struct SchedulePolicy;
+/// Says why no readout can be put off under `policy`, as "...; expected ..."; empty if one can.
+std::string deferral_problem(const SchedulePolicy& policy);
 
 /// Splits run `run` of `sequence` into its first `turns` turns and the others. REQUIRES: 0 < turns
 /// < its repeats.

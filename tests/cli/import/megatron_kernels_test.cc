@@ -64,8 +64,9 @@ TEST_CASE("arguments change the entry that stands for the framework") {
     return found ? *found : JsonValue{};
   };
   CHECK(framework(script(""), "nemo").text == "nemo");
-  const JsonValue narrow = framework(script("--grad-reduce-in-bf16"), "nemo");
-  CHECK(narrow.find("base")->text == "nemo");
+  CHECK(framework(script("--grad-reduce-in-bf16"), "nemo").text == "nemo-25");
+  const JsonValue narrow = framework(script("--grad-reduce-in-bf16"), "megatron-core-tests");
+  CHECK(narrow.find("base")->text == "megatron-core-tests");
   CHECK(narrow.find("gradients")->text == "training");
   const JsonValue half = framework(script("--fp16 --transformer-impl local"), "");
   CHECK(half.find("base")->text == "megatron-lm-sequence-parallel");
@@ -97,6 +98,9 @@ TEST_CASE("weight gradients of the readout are put off in a pipeline, there and 
   CHECK(deferred(pipeline) == "all");
   CHECK(written().find("--defer-embedding-wgrad-compute --wgrad-deferral-limit 0") !=
         std::string::npos);
+  CHECK(deferred(pipeline + "--wgrad-deferral-limit -1") == "all");
+  CHECK(deferred(pipeline + "--mtp-num-layers 1") == "none");
+  CHECK(deferred(pipeline + "--wgrad-deferral-limit 3") == "3");
   const Outcome titan = run_program({"export", "made.json", "--to", "torchtitan"}, folder.path());
   CHECK(titan.err.find("/training/schedule/deferred_readout") != std::string::npos);
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/plan/measure_plan.h"
 #include "scenarios/plan/step_time.h"
+#include "scenarios/simulate/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
 namespace interlock::plan_test {
@@ -57,6 +58,24 @@ TEST_CASE("a plan with other micro-batches keeps its cuts") {
   // Three modules a stage: (2 + 3 - 1) 9 ms.
   CHECK(estimate_step(fewer, Grade::Simulation).time.value() ==
         doctest::Approx(36e-3).epsilon(1e-12));
+}
+
+TEST_CASE("a hundred steps on links that rings share are measured, though no tick is theirs") {
+  const auto measured = [](int steps) {
+    return run_scenario(
+               loaded({R"(model={"kind": "transformer", "layers": 8, "hidden_size": 256,
+                          "attention_heads": 4, "sequence_length": 128, "vocab_size": 32768})",
+                       "cluster=dgx-h100", R"(cluster={"machine": "dgx-h100", "nodes": 2})",
+                       R"(parallel={"pipeline": 4, "data": 2, "tensor": 2})",
+                       "training.strategy=global", "training.schedule=interleaved",
+                       "training.global_batch_size=64", "training.micro_batch_size=2",
+                       "training.framework=megatron-lm",
+                       "training.steps=" + std::to_string(steps)}),
+               false)
+        .measurement.metrics;
+  };
+  CHECK(measured(97).step_time.value() ==
+        doctest::Approx(measured(8).step_time.value()).epsilon(1e-6));
 }
 
 }  // namespace

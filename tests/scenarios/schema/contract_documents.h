@@ -68,7 +68,7 @@ inline std::vector<std::string> training_documents() {
   "training": {"strategy": {"kind": "local", "head": {"kind": "lm", "weights": {"stale_every": 2}}},
                "schedule": {"kind": "eager", "queue": {"buffered": 2}}, "global_batch_size": 8,
                "micro_batches": 4,
-               "offload": {"activations": 0.5}, "framework": {"kernel_issue": "1 us"}},
+               "offload": {"activations": 0.5}, "framework": {"base": {"kernel_issue": "1 us"}, "product_speed": 0.9}},
   "goal": {"steps": 9, "strategies": {"local": {"samples": 99}}},
   "search": {"tensor": [1], "limits": {"memory": "9 GiB"}}})",
       R"({"model": {"kind": "transformer", "layers": 4, "hidden_size": 16, "attention_heads": 2,

@@ -125,10 +125,7 @@ TestChain random_shape(Random& random, std::string_view kind, int most_stages) {
 
 /// Returns whether weight gradients of the readout of `chain` may be put off.
 bool may_defer(const TestChain& chain) {
-  const ScheduleEntry& entry = *chain.policy.kind;
-  return chain.strategy.kind == StrategyKind::Global && entry.flushes && !entry.overlaps &&
-         !entry.slices && !entry.split_backward && !chain.policy.split_backward &&
-         chain.copies == 1;
+  return chain.strategy.kind == StrategyKind::Global && deferral_problem(chain.policy).empty();
 }
 
 TestChain random_chain_of(Random& random, std::string_view kind, int most_stages) {
