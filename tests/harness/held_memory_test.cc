@@ -85,7 +85,7 @@ TEST_CASE("memory of pipelines that keep old weights is the simulated memory, to
 std::vector<std::string> all_strategies() {
   std::vector<std::string> all = {R"("local")", R"({"kind": "local", "heads": "all"})",
                                   R"("greedy")", R"({"kind": "chunked", "chunks": 2})"};
-  for (const std::string n : {"1", "2", "3", "4"}) {
+  for (const std::string n : {"1", "2", "3", "4", "[1, 2, 1, 2]", "[1, 1, 3, 2]", "[1, 2, 2, 4]"}) {
     for (const std::string more :
          {"", R"(, "gradient": "sum")", R"(, "gradient": "mean")", R"(, "heads": "all")",
           R"(, "unneeded_input_gradients": "skipped")",
