@@ -31,8 +31,12 @@
 namespace interlock {
 namespace {
 
-constexpr std::size_t kMostJudged = 1430;   // all of eight stages
-constexpr std::size_t kMostSearched = 42;   // all of five, where each is a search of its own
+constexpr double kMostJudged = 1430;       // all of eight stages, where steps are short
+constexpr double kFewestJudged = 132;      // all of six
+constexpr std::size_t kMostSearched = 42;  // all of five, where each is a search of its own
+constexpr double kOpsJudged = 2e6;         // a few seconds
+constexpr double kShareOfDescent = 0.67;
+constexpr int kBoundsOfVerdict = 8;
 constexpr double kSameStepTime = 1 + 1e-9;  // beyond what rounding may add to a step
 
 using Losses = std::vector<int>;  // the furthest loss of each stage
@@ -47,6 +51,14 @@ struct ReachVerdict {
   }
 };
 
+int distance_of(const Losses& losses) {
+  int sum = 0;
+  for (std::size_t stage = 0; stage < losses.size(); ++stage) {
+    sum += losses[stage] - static_cast<int>(stage);
+  }
+  return sum;
+}
+
 class ReachSearch {
  public:
   explicit ReachSearch(const Question& question)
@@ -55,7 +67,10 @@ class ReachSearch {
         bounds_(*question.training().strategy.sought) {
     if (!question_.known_prices) question_.known_prices = std::make_shared<KnownPrices>();
     searches_ = leaves_cut(question) || question.training().schedule.is_sought();
-    most_ = searches_ ? kMostSearched : kMostJudged;
+    const Training& training = question.training();
+    const double ops = 6.0 * stages_ * training.micro_batches * training.schedule.in_flight;
+    const double most = std::clamp(kOpsJudged / ops, kFewestJudged, kMostJudged);
+    most_ = searches_ ? kMostSearched : static_cast<std::size_t>(most);
   }
 
   /// Returns the plan of the best candidate.
@@ -83,7 +98,10 @@ class ReachSearch {
     return losses;
   }
 
-  bool spent() const { return verdicts_.size() >= most_; }
+  bool spent(double share = 1) const {
+    const double bounds = static_cast<double>(bounds_made_) / kBoundsOfVerdict;
+    return std::max(static_cast<double>(verdicts_.size()), bounds) >= share * most_;
+  }
 
   /// Appends all candidates that begin with `first`.
   void append_all(Losses first, std::vector<Losses>& all) const {
@@ -98,8 +116,9 @@ class ReachSearch {
   }
 
   /// Returns a time that no step of a candidate is below; 0 where its order is open.
-  double bound_of(const Losses& losses) const {
+  double bound_of(const Losses& losses) {
     if (searches_) return 0;
+    ++bounds_made_;
     try {
       const LaidOut laid_out = lay_out(question_with(losses));
       return estimate_step(laid_out.ordered(), Grade::PlanBound).time.value();
@@ -157,7 +176,7 @@ class ReachSearch {
     const auto [entry, fresh] = verdicts_.try_emplace(losses);
     if (!fresh) return entry->second;
     ReachVerdict& verdict = entry->second;
-    for (int stage = 0; stage < stages_; ++stage) verdict.distance += losses[stage] - stage;
+    verdict.distance = distance_of(losses);
     try {
       const Plan plan = make_plan(question_with(losses));
       const StepEstimate step = estimate_step(plan, Grade::Simulation);
@@ -185,9 +204,8 @@ class ReachSearch {
   }
 
   /// Returns `losses` with another loss for `stage`; stages below and above follow, so that losses
-  /// never decrease. Nothing if no candidate has that loss there.
-  std::optional<Losses> with_loss(Losses losses, int stage, int loss) const {
-    if (loss < least_of(stage) || loss >= stages_) return std::nullopt;
+  /// never decrease.
+  Losses with_loss(Losses losses, int stage, int loss) const {
     losses[stage] = loss;
     for (int below = 0; below < stage; ++below) losses[below] = std::min(losses[below], loss);
     for (int above = stage + 1; above < stages_; ++above) {
@@ -205,23 +223,35 @@ class ReachSearch {
     std::stable_sort(starts.begin(), starts.end(), [&](const Losses& a, const Losses& b) {
       return verdict(a).better_than(verdict(b));
     });
-    for (const Losses& start : starts) {
-      Losses best = start;
-      while (verdicts_.size() < most_ * 2 / 3) {
-        const auto next = better_neighbour(best);
-        if (!next) break;
-        best = *next;
-      }
+    for (Losses& losses : starts) {
+      while (const auto next = better_neighbour(losses)) losses = *next;
     }
   }
 
-  /// Returns a candidate better than `losses` in which one stage has the next loss, or that before.
-  std::optional<Losses> better_neighbour(const Losses& losses) {
+  /// Returns the candidates in which one stage has a loss 1, 2, 4, ... stages further or nearer
+  /// than in `losses`, by their bounds; none whose bound is above `longest`.
+  std::vector<std::pair<double, Losses>> neighbours(const Losses& losses, double longest) {
+    std::vector<std::pair<double, Losses>> all;
     for (int stage = 0; stage < stages_; ++stage) {
-      for (const int step : {-1, 1}) {
-        const auto next = with_loss(losses, stage, losses[stage] + step);
-        if (next && verdict(*next).better_than(verdict(losses))) return next;
+      for (int away = 1; away < stages_; away *= 2) {
+        for (const int loss : {losses[stage] - away, losses[stage] + away}) {
+          if (loss < least_of(stage) || loss >= stages_) continue;
+          Losses next = with_loss(losses, stage, loss);
+          const double bound = bound_of(next);
+          if (bound <= longest) all.emplace_back(bound, std::move(next));
+        }
       }
+    }
+    std::sort(all.begin(), all.end());
+    return all;
+  }
+
+  std::optional<Losses> better_neighbour(const Losses& losses) {
+    if (spent(kShareOfDescent)) return std::nullopt;
+    const ReachVerdict& own = verdict(losses);
+    for (const auto& [bound, next] : neighbours(losses, own.lack > 0 ? kInfinity : own.time)) {
+      if (spent(kShareOfDescent)) break;
+      if (verdict(next).better_than(own)) return next;
     }
     return std::nullopt;
   }
@@ -231,11 +261,11 @@ class ReachSearch {
     for (bool up = true; up;) {
       up = false;
       const Losses best = chosen();
-      for (int stage = 0; stage < stages_ && !up && !spent(); ++stage) {
-        for (int loss = best[stage] + 1; loss < stages_ && !up && !spent(); ++loss) {
-          verdict(*with_loss(best, stage, loss));
-          up = chosen() != best;
-        }
+      for (const auto& [bound, next] : neighbours(best, longest())) {
+        if (spent() || up) break;
+        if (distance_of(next) <= distance_of(best)) continue;
+        verdict(next);
+        up = chosen() != best;
       }
     }
   }
@@ -271,7 +301,7 @@ class ReachSearch {
   int stages_;
   SoughtReach bounds_;
   bool searches_ = false;
-  std::size_t most_ = 0;
+  std::size_t most_ = 0, bounds_made_ = 0;
   double shortest_ = kInfinity;  // of those that fit
   std::map<Losses, ReachVerdict> verdicts_;
   Bytes leanest_ = Bytes(kInfinity);  // of those that do not fit
