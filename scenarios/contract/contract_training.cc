@@ -532,6 +532,10 @@ ContractObject offload() {
                     "Share of the stash that leaves after its forward and comes back before its "
                     "backward; layer by layer where that comes next "
                     "(`cpu_offloading_num_layers` of Megatron-Core: layers over all)."},
+                   {"selection", one_of({"equal", "lifetime"}), "equal",
+                    "Stashes of which `activations` leave: as much of every stage, or all of those "
+                    "stages of a device whose stash lives longest, until they are that share "
+                    "(PipeOffload: 0.5 is half offload)."},
                    {"optimizer", number(0, 1), "0",
                     "Share of the optimiser's states that the host keeps and updates: at each "
                     "update gradients of as many weights go to the host, and weights come back."}}};

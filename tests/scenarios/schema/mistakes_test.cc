@@ -68,7 +68,8 @@ TEST_CASE("names of schedules are those of the strategy's family") {
 }
 
 TEST_CASE("schedules whose weight gradients wait refuse a fused backward") {
-  for (const std::string name : {"zb-h1", "zb-h2", "zb-v", "v-half", "v-min", "interleaved-zb"}) {
+  for (const std::string name :
+       {"zb-h1", "zb-h2", "zb-v", "v-half", "v-min", "interleaved-zb", "pipeoffload"}) {
     CHECK(mistakes({"parallel.pipeline=2", "training.micro_batches=2",
                     "training.schedule={\"kind\": \"" + name + "\", \"backward\": \"fused\"}"}) ==
           "set: /training/schedule/backward: \"" + name +
