@@ -253,13 +253,13 @@ ScheduleEntry schedules::pipeoffload() {
           .source = "PipeOffload, arXiv 2503.01328",
           .make = make_pipeoffload,
           .period = every_micro_batch,
-          .bubble = {"(7p - 8) / (12m + 7p - 8), p/2 odd",
+          .bubble = {"(7p - 10) / (12m + 7p - 10), p/2 even",
                      [](const PipelineShape& s) {
                        const int p = s.devices, even = (p + 1) / 2 % 2 == 0 ? 1 : 0;
                        const int idle = std::max(3 * (p - 1), (7 * p - 8) / 2 - even);
                        return formulas::share(idle, 6.0 * s.micro_batches);
                      }},
-          .stashed = {"3p/4, p/2 odd", [](const PipelineShape& s) {
+          .stashed = {"3p/4 + 1/2, p/2 even", [](const PipelineShape& s) {
                         const int p = s.devices, even = (p + 1) / 2 % 2 == 0 ? 1 : 0;
                         return ((3 * p + 1) / 2 + even) / 2.0;
                       }}};

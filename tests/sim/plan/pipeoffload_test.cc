@@ -205,7 +205,7 @@ TEST_CASE("by lifetime the stash of those stages leaves that a rank keeps it lon
         gone += host;
         whole += host == stash && share > 0 ? 1 : 0;
         part += host > 0 && host < stash ? 1 : 0;
-        // Where anything of a stage stays, nothing leaves of one that lives shorter.
+        // If anything of a stage stays, nothing leaves of one that lives shorter.
         for (const auto& [other, shorter] : lifetimes) {
           if (shorter < lifetime * (1 - 1e-9) && host < stash) {
             CHECK(stages[other].host_stash == Bytes(0));
