@@ -245,6 +245,7 @@ ScheduleEntry schedules::pipeoffload() {
   return {.name = "pipeoffload",
           .split_backward = true,
           .flushes = true,
+          .for_hosts = true,
           .layout = StageLayout::Loop,
           .chunks = 2,
           .summary =
