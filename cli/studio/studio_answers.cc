@@ -137,8 +137,10 @@ JsonValue counts_json(const Question& question) {
     counts.members.push_back(
         {"training.global_batch_size", json_number(*samples * training.micro_batches)});
   }
-  if (training.strategy.kind == StrategyKind::Interlocking) {
-    counts.members.push_back({"training.strategy.n_wise", json_number(training.strategy.n_wise)});
+  const Strategy& strategy = training.strategy;
+  const bool has_n = strategy.n_of_losses.empty() && !strategy.sought;
+  if (strategy.kind == StrategyKind::Interlocking && has_n) {
+    counts.members.push_back({"training.strategy.n_wise", json_number(strategy.n_wise)});
     counts.members.push_back({"stages", json_number(question.layout.stages)});
   }
   return counts;

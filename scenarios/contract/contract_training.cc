@@ -147,7 +147,8 @@ ContractObject strategy() {
            "its "
            "own. `interlocking`: stage i is trained by the furthest loss that it reaches, of stage "
            "i "
-           "+ `n_wise` - 1. `pairwise`: interlocking with `n_wise` 2. `greedy`: a loss on every "
+           "+ `n_wise` - 1, where all have one `n_wise`. `pairwise`: interlocking with `n_wise` 2. "
+           "`greedy`: a loss on every "
            "module, which is a stage. `chunked`: full backpropagation inside blocks of stages, "
            "none "
            "between. `overlapping`: blocks of two stages (1,2), (2,3), (3,4). `forward-forward`: "
@@ -161,10 +162,29 @@ ContractObject strategy() {
            "own degree, and hands nothing on (DiffusionBlocks, arXiv 2506.14202). `inference`: "
            "forward only."},
           {"n_wise",
-           whole(1, 1e9),
+           either({whole(1, 1e9), one_of({"auto"}), list(whole(1, 1e9), 1)}),
            "2",
            "Stages that a loss reaches, its own included. 1 is local; as many as there are stages, "
-           "or more, train like global.",
+           "or more, train like global. A list: of the loss of each stage, first to last; a stage "
+           "is "
+           "trained by the furthest loss that reaches it. `auto`: the list under which a stage is "
+           "trained by a loss that is furthest away on average, of those that fit and whose step "
+           "is "
+           "at most `slowdown` longer than the shortest; boundaries and order that are `auto`, "
+           "too, "
+           "are chosen with it.",
+           {"interlocking"}},
+          {"least_n",
+           whole(1, 1e9),
+           "1",
+           "`n_wise` `auto`: stages that each loss reaches at least, where there are as many.",
+           {"interlocking"}},
+          {"slowdown",
+           number(0, 1e9),
+           "0",
+           "`n_wise` `auto`: the share by which a step may be longer than the shortest that is "
+           "found, "
+           "for losses that reach further.",
            {"interlocking"}},
           {"gradient",
            one_of({"furthest", "sum", "mean"}),
@@ -527,6 +547,10 @@ ContractObject offload() {
                     "Share of the stash that leaves after its forward and comes back before its "
                     "backward; layer by layer where that comes next "
                     "(`cpu_offloading_num_layers` of Megatron-Core: layers over all)."},
+                   {"selection", one_of({"equal", "lifetime"}), "equal",
+                    "Stashes of which `activations` leave: as much of every stage, or all of those "
+                    "stages of a device whose stash lives longest, until they are that share "
+                    "(PipeOffload: 0.5 is half offload)."},
                    {"optimizer", number(0, 1), "0",
                     "Share of the optimiser's states that the host keeps and updates: at each "
                     "update gradients of as many weights go to the host, and weights come back."}}};

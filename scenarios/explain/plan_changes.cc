@@ -60,6 +60,7 @@ void n_wise(const Baseline& baseline, std::vector<Change>& changes) {
   const Strategy& strategy = baseline.result.plan.question.training().strategy;
   const bool local = strategy.kind == StrategyKind::Local;
   if (!local && strategy.kind != StrategyKind::Interlocking) return;
+  if (!strategy.n_of_losses.empty()) return;
   const int n = local ? 1 : strategy.n_wise;
   const int stages = baseline.result.plan.partition.stages();
   const auto add = [&](int wise) {

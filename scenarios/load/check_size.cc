@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <numeric>
 #include <string>
+#include <vector>
 
 #include "base/text.h"
 #include "scenarios/load/loader.h"
@@ -21,7 +22,11 @@ constexpr std::int64_t kLongestPeriod = 1'000'000'000;  // micro-batches
 double ops_per_stage(const Question& question, int stages) {
   const Strategy& strategy = question.training().strategy;
   double gradients = 1;
-  if (strategy.kind == StrategyKind::Interlocking) gradients = std::min(strategy.n_wise, stages);
+  if (strategy.kind == StrategyKind::Interlocking) {
+    const std::vector<int>& own = strategy.n_of_losses;
+    const int most = own.empty() ? strategy.n_wise : *std::max_element(own.begin(), own.end());
+    gradients = strategy.sought ? stages : std::min(most, stages);
+  }
   if (strategy.kind == StrategyKind::Overlapping) gradients = 2;
   if (strategy.kind == StrategyKind::BackLink) gradients = 2;
   return 2 + gradients;

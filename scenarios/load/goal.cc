@@ -22,12 +22,17 @@ void read_further_steps(Section& section, TrainingLength& length) {
          "steps beside steps; expected \"samples\" or \"tokens\" beside it, or all in \"steps\"");
 }
 
-/// Returns whether `name` has the form "3-wise": an interlocking strategy with 3.
+/// Returns whether `name` has the form "3-wise" or "1-2-1-wise": an interlocking strategy with 3,
+/// or with a number for the loss of each stage.
 bool names_n_wise(const std::string& name) {
-  const std::size_t dash = name.find('-');
-  if (dash == 0 || dash == std::string::npos || name.substr(dash) != "-wise") return false;
-  return std::all_of(name.begin(), name.begin() + static_cast<std::ptrdiff_t>(dash),
-                     [](char c) { return c >= '0' && c <= '9'; });
+  bool digit = false;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (digit && name.substr(i) == "-wise") return true;
+    const bool is_digit = name[i] >= '0' && name[i] <= '9';
+    if (!is_digit && !(digit && name[i] == '-')) return false;
+    digit = is_digit;
+  }
+  return false;
 }
 
 void check_strategy_name(const JsonNode& node, const std::string& name, Diagnostics& diagnostics) {
@@ -61,7 +66,8 @@ std::vector<std::string> names_for(const Strategy& strategy) {
   const std::vector<std::string>& kinds = contract_names("training.strategy", "kind");
   std::vector<std::string> names = {name_of(strategy),
                                     kinds[static_cast<std::size_t>(strategy.kind)]};
-  if (strategy.kind == StrategyKind::Interlocking) {
+  if (strategy.kind == StrategyKind::Interlocking && strategy.n_of_losses.empty() &&
+      !strategy.sought) {
     names.insert(names.begin(), std::to_string(strategy.n_wise) + "-wise");
   }
   return names;

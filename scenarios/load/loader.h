@@ -41,6 +41,7 @@ struct StrategyKeys {
   Strategy strategy;
   std::optional<bool> all_heads;  // nothing: the schedule decides
   std::optional<JsonNode> head;
+  std::optional<JsonNode> reach;  // "n_wise"
   JsonNode node;
   bool valid = false;
 };

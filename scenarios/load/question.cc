@@ -223,6 +223,29 @@ void fit_pairs(const Sections& sections, Training& training, const LayoutSize& l
   report(diagnostics, sections.parallel->node.child("expert_overlap"), entry.name + " " + problem);
 }
 
+/// Fits how many stages losses reach to those that there are.
+void fit_reach(const TrainingKeys& keys, int stages, Strategy& strategy, Diagnostics& diagnostics) {
+  strategy.n_wise = std::min(strategy.n_wise, stages);
+  const std::size_t count = strategy.n_of_losses.size();
+  if (count == static_cast<std::size_t>(stages)) {
+    set_reach(strategy, strategy.n_of_losses);
+  } else if (count > 0) {
+    report(diagnostics, *keys.strategy.reach,
+           "has " + std::to_string(count) + (count == 1 ? " number" : " numbers") +
+               "; expected one for the loss of each of the " + std::to_string(stages) + " stages");
+  }
+  if (!strategy.sought) return;
+  if (strategy.gradient != GradientMode::Furthest) {
+    report(diagnostics, *keys.strategy.reach,
+           "\"auto\" chooses the furthest loss of each stage; expected \"gradient\": "
+           "\"furthest\", or a number for the loss of each stage");
+  } else if (strategy.all_heads) {
+    report(diagnostics, *keys.strategy.reach,
+           "\"auto\" chooses which stages have heads; expected \"heads\": \"minimal\", or a "
+           "number for the loss of each stage");
+  }
+}
+
 /// Returns the number of stages, once everything about it is known to be right.
 std::optional<int> fit_stages(const Sections& sections, const JsonNode& document,
                               Question& question, Diagnostics& diagnostics) {
@@ -250,7 +273,7 @@ std::optional<int> fit_stages(const Sections& sections, const JsonNode& document
   layout.stages = size->stages;
   layout.placement = read_placement(*sections.parallel, *size, bounds, diagnostics);
   layout.lays_freely = lays_freely(*sections.parallel);
-  training.strategy.n_wise = std::min(training.strategy.n_wise, size->stages);
+  fit_reach(sections.training, size->stages, training.strategy, diagnostics);
   if (bounds.modules) {
     check_partition(sections.partition, sections.partition_node.value_or(document),
                     {.modules = *bounds.modules,

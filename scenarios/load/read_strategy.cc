@@ -19,9 +19,39 @@ constexpr std::array kKinds = {
     StrategyKind::Independent,    StrategyKind::Interlocking, StrategyKind::Inference};
 constexpr int kPairwise = 10;
 
+/// Reads how many stages losses reach: one number for all, one for each, or "auto".
+void read_reach(Section& section, StrategyKeys& keys) {
+  Strategy& strategy = keys.strategy;
+  keys.reach = section.get("n_wise");
+  const SoughtReach sought = {section.count("least_n"), section.number("slowdown")};
+  const auto kind = keys.reach ? keys.reach->value->kind : JsonValue::Kind::Number;
+  if (kind == JsonValue::Kind::String && keys.reach->value->text == "auto") {
+    strategy.sought = sought;
+  } else if (kind == JsonValue::Kind::Array) {
+    for (const JsonNode& item : section.items_at("n_wise", *keys.reach, "wrong list of N",
+                                                 "number: one for the loss of each stage")) {
+      strategy.n_of_losses.push_back(section.count_at("n_wise", item).value_or(1));
+    }
+  } else if (kind == JsonValue::Kind::Number) {
+    strategy.n_wise = section.count("n_wise");
+  } else {
+    report(section.diagnostics(), *keys.reach,
+           "wrong type; expected a number of stages, a list with one for the loss of each stage, "
+           "or \"auto\", got " +
+               described(*keys.reach->value));
+  }
+  if (strategy.sought) return;
+  for (const char* key : {"least_n", "slowdown"}) {
+    if (const auto node = section.get(key)) {
+      report(section.diagnostics(), *node,
+             "bounds a search for N; expected it beside \"n_wise\": \"auto\"");
+    }
+  }
+}
+
 void read_object(Section& section, StrategyKeys& keys, int kind) {
   Strategy& strategy = keys.strategy;
-  strategy.n_wise = section.count("n_wise");
+  read_reach(section, keys);
   strategy.gradient = static_cast<GradientMode>(section.choice("gradient"));
   if (section.get("heads")) keys.all_heads = section.choice("heads", 0) == 1;
   strategy.skip_unneeded_input_gradients = section.choice("unneeded_input_gradients") == 1;

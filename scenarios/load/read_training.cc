@@ -362,6 +362,7 @@ void read_offload(const JsonNode& node, TrainingKeys& training, Diagnostics& dia
   training.offload_node = node;
   training.asked.offload.activations = section.number("activations");
   training.asked.offload.optimizer = section.number("optimizer");
+  training.asked.offload.by_lifetime = section.choice("selection") == 1;
   section.finish();
 }
 
@@ -465,6 +466,12 @@ void check_memory(const TrainingKeys& training, const std::optional<ModelGraph>&
   if (graph) check_frozen(training, *graph, diagnostics);
   if (!training.asked.offload.any()) return;
   if (cluster) check_offload(training, *cluster, diagnostics);
+  const bool global = training.strategy.strategy.kind == StrategyKind::Global;
+  if (training.asked.offload.by_lifetime && training.strategy.valid && !global) {
+    report(diagnostics, training.offload_node->child("selection"),
+           "lifetimes are known of ranks whose order is written, which global training has; "
+           "expected \"equal\"");
+  }
   if (cuts_sequences && training.asked.offload.activations > 0) {
     report(diagnostics, training.offload_node->child("activations"),
            "later slices of a sequence read what earlier ones keep, so that it cannot leave; "

@@ -63,6 +63,10 @@ std::vector<SchedulePolicy> hand_made_schedules(const Plan& plan);
 /// Throws: Error if no order fits into the memory of a device, saying what would.
 SchedulePolicy find_order(const LaidOut& laid_out);
 
+/// Returns the plan of `question` with the N that is best for each loss, everything chosen.
+/// REQUIRES: its strategy leaves them open. Throws: Error if no N fits into the memory of a device.
+Plan choose_reach(const Question& question);
+
 /// Returns whether a search chooses modules or ranks of stages: "auto".
 bool leaves_cut(const Question& question);
 

@@ -64,6 +64,8 @@ bool competes(const Plan& plan, const ScheduleEntry& entry) {
   // Another way to send gradients, or eager by another name.
   if (entry.sends_lists || entry.trains == Trains::Local) return false;
   if (entry.slices) return false;
+  // Elsewhere others are shorter, or leaner, and a search of few looks would miss them for it.
+  if (entry.for_hosts && plan.question.training().offload.activations == 0) return false;
   if (entry.global() != global || entry.stash != StashMode::Kept) return false;
   if (global && !entry.parts_steps()) return false;
   if (!lies_as(plan, entry)) return false;

@@ -441,6 +441,13 @@ Schedule schedule_of(const Plan& plan, LowerInputs& inputs, int steps) {
                         .unroll = period > 0 ? period : 1});
 }
 
+void order_steps(const Plan& plan, LowerInputs& inputs, int steps) {
+  inputs.schedule = schedule_of(plan, inputs, steps);
+  const Offload& offload = plan.question.training().offload;
+  if (!offload.by_lifetime) return;
+  offload_by_lifetime(offload.activations, inputs.schedule, inputs.stages);
+}
+
 namespace {
 
 /// Returns the schedules of replicas that have numbers of micro-batches of their own, counted as in
@@ -469,7 +476,7 @@ Program lower_plan(const Plan& plan, LowerInputs inputs, int steps) {
   if (!plan.replica_micro_batches.empty()) {
     inputs.replica_schedules = schedules_of_replicas(plan, inputs, steps);
   }
-  inputs.schedule = schedule_of(plan, inputs, steps);
+  order_steps(plan, inputs, steps);
   Program program = lower(inputs);
   if (!plan.schedule.bulk_synchronous) return program;
   const std::string problem = bulk_synchronous_problem(program);

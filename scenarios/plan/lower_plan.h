@@ -23,6 +23,9 @@ LowerInputs lower_inputs(const Plan& plan);
 /// Returns the order of `steps` steps; fits the windows of `inputs` to slices. REQUIRES: it is
 /// known.
 Schedule schedule_of(const Plan& plan, LowerInputs& inputs, int steps);
+/// Gives `inputs` the order of `steps` steps, and what depends on it: which stash leaves for hosts.
+/// REQUIRES: it is known.
+void order_steps(const Plan& plan, LowerInputs& inputs, int steps);
 
 /// Prices of modules, which several plans may share.
 using ModulePrices = std::shared_ptr<const std::vector<StageCost>>;

@@ -94,6 +94,7 @@ Plan complete(LaidOut laid_out) {
 
 LaidOut lay_out(const Question& question) {
   if (const TraceWorkload* const trace = question.trace()) return {plan_of_trace(question, *trace)};
+  if (question.training().strategy.sought) return {choose_reach(question)};
   return {question.training().balances_batch ? balance_batch(question)
                                              : lay_out_one_size(question)};
 }

@@ -155,7 +155,7 @@ LowerInputs inputs_of_step(const Plan& whole) {
   const std::vector<int>& shares = whole.replica_micro_batches;
   const Plan plan = shares.empty() ? whole : with_micro_batches(whole, shares.front());
   LowerInputs inputs = lower_inputs(plan);
-  inputs.schedule = schedule_of(plan, inputs, 1);
+  order_steps(plan, inputs, 1);
   inputs.unfolded = kFolded;  // a step is no shorter than that of its first replica
   inputs = unfold(std::move(inputs));
   mark_last_backwards(inputs.schedule);

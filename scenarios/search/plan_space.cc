@@ -191,6 +191,12 @@ PlanSpace::PlanSpace(JsonValue document, SearchRequest request)
   const auto recompute = or_usual(request_.recompute, usual_recompute(graph, fused));
   for (const int devices : or_usual(request_.devices, {devices_of_document_})) {
     for (const JsonValue& one : strategies) {
+      const JsonValue* const n = value_at(one, {"n_wise"});
+      if (n != nullptr && n->kind == JsonValue::Kind::String) {
+        throw Error(file +
+                    ": /training/strategy/n_wise: a search compares trainings that are written "
+                    "out; expected numbers, or several strategies under \"search\"");
+      }
       for (const JsonValue& again : recompute) add_layouts(devices, one, again);
     }
   }

@@ -310,13 +310,11 @@ void OpLowering::receive_gradients(const Op& op) {
   const StageRole& role = inputs_.roles[op.stage];
   const bool list = inputs_.policy.kind->sends_lists;
   const bool first = op.loss == role.traversals.front().loss;
-  const bool last = op.loss == role.traversals.back().loss;
   int messages = op.loss > op.stage ? 1 : 0;
   if (list) {
     messages = first && role.traversals.back().loss > op.stage ? 1 : 0;
-  } else if (last) {
-    messages += static_cast<int>(std::count_if(role.only_added.begin(), role.only_added.end(),
-                                               [&](int loss) { return loss > op.stage; }));
+  } else {
+    messages += static_cast<int>(added_before(role, op.stage, op.loss).size());
   }
   for (; messages > 0; --messages) {
     message(Opcode::Receive, Cargo::Gradient, op, op.stage + 1, op.stage);

@@ -84,6 +84,29 @@ TEST_CASE("the SimGrid engine runs 100 random cases exactly as the reference loo
   }
 }
 
+/// Gives each loss an N of its own, often more than there are stages below it.
+ReferenceCase case_of_lists(std::uint64_t seed) {
+  Random random(33, seed);
+  ReferenceCase c = random_case(5000 + seed);
+  const int stages = static_cast<int>(c.stages.size());
+  for (int loss = 0; loss < stages; ++loss) c.n_of_losses.push_back(random.integer(1, stages));
+  c.list = c.in_flight == 1 && c.fused && random.integer(0, 1) == 0;
+  c.all_heads = random.integer(0, 1) == 0;
+  c.skip_unneeded = !c.all_heads && c.skip_unneeded;
+  return c;
+}
+
+TEST_CASE("losses that each reach a number of stages of their own run as in the reference loop") {
+  int lists = 0;
+  for (std::uint64_t seed = 0; seed < 600; ++seed) {
+    const ReferenceCase c = case_of_lists(seed);
+    lists += c.list ? 1 : 0;
+    check_same(c, "native", seed);
+    if (seed % 10 == 0) check_same(c, "simgrid", seed);
+  }
+  CHECK(lists > 50);
+}
+
 std::vector<StageTimes> times_of(const Trial& trial) {
   std::vector<StageTimes> times;
   for (const TrialStage& stage : trial.stages) times.push_back(stage.times);

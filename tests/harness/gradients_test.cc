@@ -10,6 +10,10 @@
 namespace interlock::gradients_test {
 namespace {
 
+std::string interlocking(const std::string& n, const std::string& more = "") {
+  return R"({"kind": "interlocking", "n_wise": )" + n + more + "}";
+}
+
 std::string n_wise(int n) {
   return R"({"kind": "interlocking", "n_wise": )" + std::to_string(n) + "}";
 }
@@ -96,6 +100,50 @@ TEST_CASE("every gradient of an N-wise residual MLP is the slope of its own loss
 
 TEST_CASE("every gradient of an N-wise transformer is the slope of its own loss alone") {
   for (int n = 1; n <= 4; ++n) check_slopes(kTransformer, 4, n);
+}
+
+/// Lists of N of the losses of five stages, and the losses that reach each stage, written out.
+struct Reach {
+  std::string n;
+  std::vector<std::vector<int>> losses;  // (stages)
+};
+
+const std::vector<Reach>& reaches() {
+  static const std::vector<Reach> all = {
+      {"[1, 2, 1, 2, 1]", {{0, 1}, {1}, {2, 3}, {3}, {4}}},
+      {"[1, 1, 3, 1, 3]", {{0, 2}, {1, 2}, {2, 4}, {3, 4}, {4}}},
+      {"[1, 2, 3, 1, 2]", {{0, 1, 2}, {1, 2}, {2}, {3, 4}, {4}}},
+      {"[1, 1, 1, 4, 5]", {{0, 3, 4}, {1, 3, 4}, {2, 3, 4}, {3, 4}, {4}}},
+      {"[1, 1, 2, 4, 2]", {{0, 3}, {1, 2, 3}, {2, 3}, {3, 4}, {4}}},
+      {"[9, 1, 3, 2, 4]", {{0, 2}, {1, 2, 4}, {2, 3, 4}, {3, 4}, {4}}}};
+  return all;
+}
+
+TEST_CASE("with an N for each loss every gradient is the slope of what trains its stage") {
+  for (const Reach& reach : reaches()) {
+    for (const std::string mode : {"furthest", "sum", "mean"}) {
+      SmallTraining training = make_training(
+          text_of(kResidualMlp, 5, interlocking(reach.n, R"(, "gradient": ")" + mode + '"')));
+      training.dump_step = 0;
+      const auto gradients =
+          part_of(train(training, RunMode::Sequential, {.doubles = true}), "gradients/");
+      training.dump_step = -1;
+      for (const auto& [name, values] : gradients) {
+        const int stage = stage_of(training, name);
+        std::vector<int> losses = reach.losses[static_cast<std::size_t>(stage)];
+        if (mode == "furthest") losses = {losses.back()};
+        if (name.find(".head.") != std::string::npos) losses = {stage};
+        double along = 0, expected = 0;
+        for (std::size_t i = 0; i < values.size(); ++i) {
+          along += values[i] * direction(name, static_cast<std::int64_t>(i));
+        }
+        for (const int loss : losses) expected += slope(training, name, loss);
+        if (mode == "mean") expected /= static_cast<double>(losses.size());
+        INFO(reach.n, ", ", mode, ", ", name, ": ", along, ", slope ", expected);
+        CHECK(std::abs(along - expected) <= 1e-6 * std::max(std::abs(expected), 1e-2));
+      }
+    }
+  }
 }
 
 TEST_CASE("N-wise is local for N = 1 and global for N = K, bit for bit") {

@@ -85,7 +85,7 @@ TEST_CASE("memory of pipelines that keep old weights is the simulated memory, to
 std::vector<std::string> all_strategies() {
   std::vector<std::string> all = {R"("local")", R"({"kind": "local", "heads": "all"})",
                                   R"("greedy")", R"({"kind": "chunked", "chunks": 2})"};
-  for (const std::string n : {"1", "2", "3", "4"}) {
+  for (const std::string n : {"1", "2", "3", "4", "[1, 2, 1, 2]", "[1, 1, 3, 2]", "[1, 2, 2, 4]"}) {
     for (const std::string more :
          {"", R"(, "gradient": "sum")", R"(, "gradient": "mean")", R"(, "heads": "all")",
           R"(, "unneeded_input_gradients": "skipped")",
@@ -147,11 +147,11 @@ TEST_CASE("memory of stages that share a device is the simulated memory") {
 TEST_CASE("memory under every schedule of global training is the simulated memory") {
   for (const std::string schedule :
        {"naive", "naive-split", "gpipe", "1f1b", "eager-1f1b", "interleaved", "breadth-first",
-        "zb-h1", "zb-h2", "interleaved-zb", "zb-v", "v-half", "v-min", "hanayo", "pipedream",
-        "pipedream-2bw", "pipelined-backprop", "ddg"}) {
+        "zb-h1", "zb-h2", "interleaved-zb", "pipeoffload", "zb-v", "v-half", "v-min", "hanayo",
+        "pipedream", "pipedream-2bw", "pipelined-backprop", "ddg"}) {
     TrainingText text = four_stages(kResidualMlp);
     text.steps = 4;
-    const bool laid = schedule.find("interleaved") == 0 || schedule == "breadth-first" ||
+    const bool laid = schedule_named(schedule).layout == StageLayout::Loop ||
                       schedule_named(schedule).layout == StageLayout::V;
     if (laid) text.devices = 2;
     text.schedule = "\"" + schedule + "\"";

@@ -97,6 +97,23 @@ TEST_CASE("links: one message a batch binds local training, and half of a pipeli
   CHECK(paper.step({"1 Gb/s", "local"}) == doctest::Approx(largest * 8 / 1e9).epsilon(0.02));
 }
 
+TEST_CASE(
+    "an N for each loss beats every single N with four in flight, and is bought by slowdown") {
+  const Paper paper("interlocking-reach");
+  for (const char* n : {"local", "pairwise", "4-wise", "global"}) {
+    CHECK(paper.step({"1", "auto"}) <= paper.step({"1", n}));
+    CHECK(paper.step({"4", "auto"}) < 0.8 * paper.step({"4", n}));
+    CHECK(paper.step({"8", "auto"}) <= paper.step({"8", n}));
+  }
+  for (const char* in_flight : {"1", "4", "8"}) {
+    const double shortest = paper.step({in_flight, "auto"});
+    CHECK(paper.step({in_flight, "auto, 10 % longer"}) <= 1.1 * shortest * (1 + 1e-9));
+    CHECK(paper.step({in_flight, "auto, 25 % longer"}) <= 1.25 * shortest * (1 + 1e-9));
+  }
+  CHECK(paper.step({"1", "auto"}) == doctest::Approx(paper.step({"1", "local"})));
+  CHECK(paper.step({"8", "auto"}) == doctest::Approx(paper.step({"8", "global"})));
+}
+
 TEST_CASE("ZeroLock: ideal ratios exactly, measured ones with one transfer time fitted") {
   const Paper paper("zerolock");
   struct Row {

@@ -292,8 +292,8 @@ class Draw {
                                                            "1f1b",          "gpipe",
                                                            "zb-h1",         "features-replay"};
     static const std::vector<std::string> laid = {
-        "interleaved", "breadth-first", "interleaved-zb", "zb-v",   "dualpipe",
-        "dualpipe-v",  "chimera",       "hanayo",         "v-half", "v-min"};
+        "interleaved", "breadth-first", "interleaved-zb", "zb-v",  "dualpipe",   "dualpipe-v",
+        "chimera",     "hanayo",        "v-half",         "v-min", "pipeoffload"};
     keys["strategy"] = "global";
     laid_ = chance(0.35);
     const std::string name = one_of(laid_ ? laid : in_any_layout);
@@ -343,6 +343,13 @@ class Draw {
     const std::string kind =
         strategy.is_string() ? strategy.get<std::string>() : strategy["kind"].get<std::string>();
     if (kind != "greedy" && chance(0.3)) stages_ = 2 * pipeline_;
+    if (kind == "interlocking" && chance(0.5)) {
+      Json n_of_losses = Json::array();
+      for (int stage = 0; stage < stages_; ++stage) {
+        n_of_losses.push_back(random_.integer(1, stages_));
+      }
+      keys["strategy"]["n_wise"] = n_of_losses;
+    }
     if (kind == "inference") return;
     const bool alone = kind == "local" || kind == "greedy" || kind == "tree";
     const double drawn = random_.uniform();

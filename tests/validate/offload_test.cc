@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "scenarios/plan/lower_plan.h"
 #include "tests/validate/support/host_copies.h"
 #include "tests/validate/support/layout_trial.h"
 
@@ -101,6 +104,122 @@ TEST_CASE("steps with any host meet the event list, on both engines") {
       }
     }
   }
+}
+
+/// Four ranks of `chunks` stages each, all kept alike, with a host whose copies take next to no
+/// time.
+LayoutTrial laid_with_host(const std::string& schedule, int chunks, int micro_batches,
+                           const std::string& offload) {
+  LayoutTrial trial = chain_with_host(4 * chunks, micro_batches, 1e-6, 0);
+  replace(trial.cluster, "\"devices\": " + std::to_string(4 * chunks), "\"devices\": 4");
+  trial.parallel = "\"pipeline\": 4, \"stages\": " + std::to_string(4 * chunks);
+  trial.training = R"("strategy": "global", "schedule": {"kind": ")" + schedule +
+                   R"(", "chunks": )" + std::to_string(chunks) + R"(}, "steps": 1, "offload": )" +
+                   offload + ", \"micro_batches\": " + std::to_string(micro_batches);
+  return trial;
+}
+
+/// The ops of a rank, as "2F0", and whether the rank waits before each.
+struct RankOps {
+  std::vector<std::string> ops;
+  std::vector<bool> comes_later;
+};
+
+struct KeptStash {
+  double device = 0, host = 0;
+};
+
+/// Walks the ops of a rank in order. A forward makes its stash; what leaves of it is gone once the
+/// next op runs, or before where that comes later. What left comes back when the op before its
+/// backward begins, and all is freed with the weight gradients. `leaves`: the share that leaves, by
+/// chunk.
+KeptStash most_kept(const RankOps& rank, int ranks, const std::vector<double>& leaves) {
+  const std::vector<std::string>& ops = rank.ops;
+  KeptStash now, most;
+  double leaving = 0;
+  const auto share = [&](const std::string& op) {
+    return leaves[static_cast<std::size_t>(std::stoi(op) / ranks)];
+  };
+  const auto kind = [](const std::string& op) { return op[op.find_first_of("FIBWU")]; };
+  const auto note = [&] {
+    most = {std::max(most.device, now.device), std::max(most.host, now.host)};
+  };
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (rank.comes_later[i]) now.device -= std::exchange(leaving, 0);
+    if (kind(ops[i]) == 'F') now.device += 1;
+    const bool back = i + 1 < ops.size() && (kind(ops[i + 1]) == 'I' || kind(ops[i + 1]) == 'B');
+    const bool own = back && kind(ops[i]) == 'F' && std::stoi(ops[i]) == std::stoi(ops[i + 1]) &&
+                     ops[i].substr(ops[i].find('F') + 1) ==
+                         ops[i + 1].substr(ops[i + 1].find_first_of("IB") + 1);
+    if (back && !own) now.device += share(ops[i + 1]);
+    note();
+    now.device -= std::exchange(leaving, 0);
+    if (back && !own) now.host -= share(ops[i + 1]);
+    if (kind(ops[i]) == 'F' && !own) {
+      leaving = share(ops[i]);
+      now.host += leaving;
+      note();
+    }
+    if (kind(ops[i]) == 'W' || kind(ops[i]) == 'B') now.device -= 1;
+  }
+  return most;
+}
+
+std::vector<RankOps> orders_of(const LayoutTrial& trial) {
+  const Program program = lower_plan(make_plan(load(trial)), 1);
+  TraceLog log;
+  run_program(program, EngineKind::Native, log_sink(log));
+  std::stable_sort(log.spans.begin(), log.spans.end(),
+                   [](const Span& a, const Span& b) { return a.start < b.start; });
+  std::vector<RankOps> orders(program.ranks.size());
+  std::vector<Seconds> ends(program.ranks.size());
+  for (const Span& span : log.spans) {
+    const OpInfo& op = program.ops[span.op];
+    RankOps& rank = orders[span.rank];
+    rank.ops.push_back(std::to_string(op.stage) + letter(op.kind) +
+                       std::to_string(span.micro_batch));
+    rank.comes_later.push_back(span.start > ends[span.rank]);
+    ends[span.rank] = span.end;
+  }
+  return orders;
+}
+
+TEST_CASE(
+    "half offload sends the stash that lives longest, and what is left meets the event list") {
+  for (const std::string schedule : {"interleaved", "pipeoffload"}) {
+    for (const int chunks : {2, 3, 4}) {
+      for (const double share : {0.25, 0.5, 0.75}) {
+        const std::string half =
+            R"({"activations": )" + std::to_string(share) + R"(, "selection": "lifetime"})";
+        const LayoutTrial trial = laid_with_host(schedule, chunks, 12, half);
+        std::vector<double> leaves;  // of chunks, the first of which live longest
+        for (int chunk = 0; chunk < chunks; ++chunk) {
+          leaves.push_back(std::clamp(share * chunks - chunk, 0.0, 1.0));
+        }
+        const Metrics metrics = run(trial).measurement.metrics;
+        const auto orders = orders_of(trial);
+        for (std::size_t rank = 0; rank < orders.size(); ++rank) {
+          const KeptStash expected = most_kept(orders[rank], 4, leaves);
+          INFO(schedule << ", " << chunks << " chunks, share " << share << ", rank " << rank);
+          const DeviceMetrics& device = metrics.devices[rank];
+          CHECK(device.peak_stash.value() / kStash == doctest::Approx(expected.device));
+          CHECK(device.host.stash.value() / kStash == doctest::Approx(expected.host));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("half offload of PipeOffload leaves less memory than that of as much of every stage") {
+  const auto peak = [](const std::string& schedule, const std::string& offload) {
+    const Metrics metrics = run(laid_with_host(schedule, 2, 16, offload)).measurement.metrics;
+    return fullest_device(metrics).peak_stash.value() / kStash;
+  };
+  const std::string none = R"({"activations": 0})", equal = R"({"activations": 0.5})",
+                    longest = R"({"activations": 0.5, "selection": "lifetime"})";
+  CHECK(peak("pipeoffload", longest) < peak("pipeoffload", equal));
+  CHECK(peak("pipeoffload", longest) < 0.62 * peak("pipeoffload", none));
+  CHECK(peak("pipeoffload", none) < 0.65 * peak("interleaved", none));
 }
 
 TEST_CASE("every stash crosses the host's link twice, but where its own backward comes next") {

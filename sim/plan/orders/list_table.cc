@@ -93,8 +93,8 @@ void TableBuilder::add_needs(ListSlot& slot, int index) {
   if (!makes_input_gradient(kind)) return;
   slot.filling = last && !role.traversals.back().to_previous;
   if (slot.op->loss > stage) await(slot, stage + 1, OpKind::I, slot.op->loss);
-  for (const int loss : role.only_added) {
-    if (last && loss > stage) await(slot, stage + 1, OpKind::I, loss);
+  for (const int loss : added_before(role, stage, slot.op->loss)) {
+    await(slot, stage + 1, OpKind::I, loss);
   }
 }
 

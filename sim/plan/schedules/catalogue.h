@@ -94,9 +94,8 @@ struct ScheduleShape {
 
 Schedule make_schedule(const ScheduleInputs& inputs);
 
-/// Names the losses that a schedule is made for: one at the last stage; losses of some stages each
-/// (local, interlocking and the like); losses that reach N stages each; losses whose gradients
-/// cross no boundary; all of these.
+/// Names the losses that a schedule is made for: the last stage's; those of some stages (local and
+/// the like); those that reach N stages; those whose gradients cross no boundary; all of these.
 enum class Trains { Global, Partial, NWise, Local, Any };
 /// Returns the word for people: "global", "local", "local, interlocking", "all".
 const char* name_of(Trains trains);
@@ -120,6 +119,7 @@ struct ScheduleEntry {
   bool replays = false;           // learns again from old inputs rather than wait for a new one
   bool limits_in_flight = false;  // a scenario may say how many micro-batches are in flight
   bool sends_lists = false;       // all gradients of a stage travel as one message
+  bool for_hosts = false;         // "auto" tries it where stash leaves for hosts
   StashMode stash = StashMode::Kept;
   int queue = 1;  // but for global training: messages that may wait, by default
   StageLayout layout = StageLayout::Any;

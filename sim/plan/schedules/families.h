@@ -23,6 +23,7 @@
   entry(zb_h1) \
   entry(zb_h2) \
   entry(interleaved_zero_bubble) \
+  entry(pipeoffload) \
   entry(zb_v) \
   entry(v_half) \
   entry(v_min) \

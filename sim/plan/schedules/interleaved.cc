@@ -1,4 +1,4 @@
-// Interleaved 1F1B, with a fused backward or without bubbles: 1F1B over stages laid in loops.
+// Interleaved 1F1B, fused, without bubbles or spread evenly in time: 1F1B over stages in loops.
 // SPDX-License-Identifier: Apache-2.0
 //
 // With p ranks and v stages (chunks) a rank, a round of g micro-batches goes through a chunk before
@@ -10,10 +10,19 @@
 // weight halves r behind their input halves. Fused pairs, in which tokens of one micro-batch pass
 // to experts beside kernels of another, have one forward more ahead. Rounds of more than p leave
 // messages between chunks time, and stash (v - 1)(g - p) chunks more.
+//
+// PipeOffload has no rounds: each micro-batch comes to chunk c k = p/2 (rounded up) forwards of the
+// rank after it came to chunk c - 1, or one more, so that a rank does a forward, an input half and
+// a weight half in turn, of one chunk after the other. That holds about half of the stash of rounds
+// of p, and what each chunk holds hardly changes with time; so what the first chunks keep longest
+// can leave for the host, and less than its share of the memory is left.
 // Sources: Narayanan et al., arXiv 2104.04473, section 2.2; Megatron-LM's
 // megatron/core/pipeline_parallel/schedules.py (get_schedule_table, get_pp_rank_microbatches); Qi
-// et al., arXiv 2401.10241, applied to interleaving in PyTorch's ScheduleInterleavedZeroBubble.
+// et al., arXiv 2401.10241, applied to interleaving in PyTorch's ScheduleInterleavedZeroBubble; Wan
+// et al., arXiv 2503.01328, and its authors' code (github.com/sail-sg/zero-bubble-pipeline-
+// parallelism, zerobubble/scheduler/group_interleaved_1f1b.py, groups of one).
 #include <algorithm>
+#include <numeric>
 
 #include "sim/plan/schedules/families.h"
 #include "sim/plan/schedules/stage_ops.h"
@@ -103,6 +112,58 @@ Schedule make_interleaved_zero_bubble(const ScheduleInputs& inputs) {
   });
 }
 
+/// The passes of a rank by cells of a forward's time: three for each chunk, of which one is for a
+/// forward, one for an input half and one for the weight half behind it.
+struct SpreadPass {
+  int cell = 0;  // of the first micro-batch, after the rank's first forward
+  OpKind kind = OpKind::F;
+  int chunk = 0;
+};
+
+/// Returns the passes of micro-batch 0 on a rank, in the order in which a turn has them.
+std::vector<SpreadPass> spread_passes(int ranks, int rank, int chunks) {
+  const int apart = (ranks + 1) / 2, shared = std::gcd(chunks, apart), period = 3 * chunks;
+  // So that no two chunks have the same cells of a turn.
+  const auto cell_of = [&](int chunk) { return 3 * (apart * chunk + chunk / (chunks / shared)); };
+  const int back = cell_of(chunks - 1) + 3 * (ranks - 1 - rank) + 1;
+  std::vector<SpreadPass> passes;
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    passes.push_back({cell_of(chunk), OpKind::F, chunk});
+    const int input = back + cell_of(chunks - 1 - chunk);
+    passes.push_back({input, OpKind::I, chunk});
+    passes.push_back({input + 1, OpKind::W, chunk});
+  }
+  std::sort(passes.begin(), passes.end(), [&](const SpreadPass& a, const SpreadPass& b) {
+    return a.cell % period < b.cell % period;
+  });
+  return passes;
+}
+
+Schedule make_pipeoffload(const ScheduleInputs& inputs) {
+  Schedule schedule = empty_schedule(inputs);
+  const auto stages = stages_of_ranks(inputs);
+  const int ranks = static_cast<int>(stages.size());
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int chunks = static_cast<int>(stages[rank].size()), period = 3 * chunks;
+    const std::vector<SpreadPass> passes = spread_passes(ranks, rank, chunks);
+    int last = 0;  // the turn in which a micro-batch ends, after the one in which it begins
+    for (const SpreadPass& pass : passes) last = std::max(last, pass.cell / period);
+    RunWriter order;
+    for (int turn = 0; turn < inputs.micro_batches + last; ++turn) {
+      std::vector<Op> body;
+      for (const SpreadPass& pass : passes) {
+        const int stage = stages[rank][pass.chunk], micro_batch = turn - pass.cell / period;
+        if (micro_batch < 0 || micro_batch >= inputs.micro_batches) continue;
+        body.push_back(global_op(inputs, pass.kind, stage, micro_batch));
+      }
+      order.append(body);
+    }
+    order.append_updates(inputs, stages[rank]);
+    schedule.ranks[rank] = {{order.take(), inputs.steps, inputs.micro_batches}};
+  }
+  return schedule;
+}
+
 /// With one chunk the order is plain 1F1B, whose pairs would wait for each other.
 std::string several_chunks_problem(const ScheduleShape& shape) {
   if (shape.ranks == 1 || shape.stages > shape.ranks) return "";
@@ -177,6 +238,32 @@ ScheduleEntry schedules::interleaved_zero_bubble() {
                        return formulas::share(s.devices - 1, 6.0 * s.micro_batches);
                      }},
           .stashed = formulas::kDevices};
+}
+
+// In cells, of which a micro-batch has six with two chunks.
+ScheduleEntry schedules::pipeoffload() {
+  return {.name = "pipeoffload",
+          .split_backward = true,
+          .flushes = true,
+          .for_hosts = true,
+          .layout = StageLayout::Loop,
+          .chunks = 2,
+          .summary =
+              "interleaved, spread evenly in time: half of its stash, less where it leaves "
+              "for hosts",
+          .source = "PipeOffload, arXiv 2503.01328",
+          .make = make_pipeoffload,
+          .period = every_micro_batch,
+          .bubble = {"(7p - 10) / (12m + 7p - 10), p/2 even",
+                     [](const PipelineShape& s) {
+                       const int p = s.devices, even = (p + 1) / 2 % 2 == 0 ? 1 : 0;
+                       const int idle = std::max(3 * (p - 1), (7 * p - 8) / 2 - even);
+                       return formulas::share(idle, 6.0 * s.micro_batches);
+                     }},
+          .stashed = {"3p/4 + 1/2, p/2 even", [](const PipelineShape& s) {
+                        const int p = s.devices, even = (p + 1) / 2 % 2 == 0 ? 1 : 0;
+                        return ((3 * p + 1) / 2 + even) / 2.0;
+                      }}};
 }
 
 }  // namespace interlock

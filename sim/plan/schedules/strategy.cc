@@ -4,12 +4,18 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "base/error.h"
 
 namespace interlock {
 
 namespace {
+
+/// Returns whether the gradient of `loss` goes down as far as `stage` under Interlocking.
+bool reaches(const Strategy& strategy, int loss, int stage) {
+  return stage <= loss && loss - stage < reach_of(strategy, loss);
+}
 
 /// Returns the furthest loss whose gradient reaches `stage`.
 int furthest_loss(const Strategy& strategy, int stages, int stage) {
@@ -20,8 +26,12 @@ int furthest_loss(const Strategy& strategy, int stages, int stage) {
     case StrategyKind::Greedy:
     case StrategyKind::ForwardForward:
       return stage;
-    case StrategyKind::Interlocking:
-      return std::min(stage + strategy.n_wise - 1, stages - 1);
+    case StrategyKind::Interlocking: {
+      if (strategy.n_of_losses.empty()) return std::min(stage + strategy.n_wise - 1, stages - 1);
+      int loss = stages - 1;
+      while (!reaches(strategy, loss, stage)) --loss;  // its own does
+      return loss;
+    }
     case StrategyKind::Chunked: {
       const int length = stages / strategy.chunks;
       return stage - stage % length + length - 1;
@@ -39,20 +49,30 @@ int furthest_loss(const Strategy& strategy, int stages, int stage) {
   return stages - 1;
 }
 
-/// Returns the nearest loss that trains `stage`: the furthest one, unless gradients are added up.
-int nearest_loss(const Strategy& strategy, int stages, int stage) {
+/// Returns the nearest loss that may train `stage`: the furthest one, unless gradients are added
+/// up.
+int nearest_loss(const Strategy& strategy, int stages, int stage, int furthest) {
   const bool adds = strategy.gradient != GradientMode::Furthest;
   if (adds && strategy.kind == StrategyKind::Interlocking) return stage;
   if (adds && strategy.kind == StrategyKind::Overlapping && !strategy.recompute_shared_forward) {
     return std::max(stage, std::min(1, stages - 1));  // no block ends on the first part
   }
-  return furthest_loss(strategy, stages, stage);
+  return furthest;
 }
 
-/// The losses that train a stage: a range whose ends never decrease with the stage.
-struct LossRange {
-  int nearest = 0, furthest = 0;
-};
+/// Returns the losses that train each stage, in order; the furthest one never decreases with the
+/// stage.
+std::vector<std::vector<int>> losses_of_stages(const Strategy& strategy, int stages) {
+  std::vector<std::vector<int>> losses(stages);
+  for (int stage = 0; stage < stages; ++stage) {
+    const int furthest = furthest_loss(strategy, stages, stage);
+    for (int loss = nearest_loss(strategy, stages, stage, furthest); loss <= furthest; ++loss) {
+      const bool passes_by = !strategy.n_of_losses.empty() && !reaches(strategy, loss, stage);
+      if (!passes_by) losses[stage].push_back(loss);
+    }
+  }
+  return losses;
+}
 
 /// Returns the roles under BackLink: every stage has a loss that goes back through all of it and on
 /// to the stage below, which takes it through its last modules only. Both losses make weight
@@ -68,58 +88,110 @@ std::vector<StageRole> backlink_roles(int stages) {
   return roles;
 }
 
-/// Returns the losses, in order, whose gradients some stage uses; with `all` every loss.
-std::vector<int> losses_that_train(const std::vector<LossRange>& trains, bool all) {
-  std::vector<int> losses;
-  for (const LossRange& range : trains) {
-    int loss = losses.empty() ? 0 : losses.back() + 1;
-    if (!all) loss = std::max(loss, range.nearest);
-    for (; loss <= range.furthest; ++loss) losses.push_back(loss);
+std::string interlocking_name(const Strategy& strategy) {
+  if (strategy.sought) return "interlocking";
+  if (strategy.n_of_losses.empty()) {
+    return strategy.n_wise == 2 ? "pairwise" : std::to_string(strategy.n_wise) + "-wise";
   }
-  return losses;
+  std::string name;
+  for (const int n : strategy.n_of_losses) name += std::to_string(n) + "-";
+  return name + "wise";
+}
+
+constexpr int kNoStage = 1 << 30;
+
+/// Returns the lowest stage to which the gradient of each loss goes: the lowest that it trains, or
+/// with `all` that it reaches; kNoStage if there is none.
+std::vector<int> lowest_stages(const Strategy& strategy,
+                               const std::vector<std::vector<int>>& trained_by, bool all) {
+  const int stages = static_cast<int>(trained_by.size());
+  std::vector<int> lowest(stages, kNoStage);
+  for (int stage = stages - 1; stage >= 0; --stage) {
+    for (const int loss : trained_by[stage]) lowest[loss] = stage;
+  }
+  for (int loss = 0; all && loss < stages; ++loss) {
+    lowest[loss] = std::max(0, loss - reach_of(strategy, loss) + 1);
+  }
+  return lowest;
 }
 
 }  // namespace
 
+void set_reach(Strategy& strategy, std::vector<int> n_of_losses) {
+  const int most = static_cast<int>(n_of_losses.size());
+  const int last = std::min(n_of_losses.back(), most);
+  bool alike = true;
+  for (int loss = 0; loss < most; ++loss) {
+    n_of_losses[loss] = std::min(n_of_losses[loss], loss + 1);
+    alike = alike && n_of_losses[loss] == std::min(last, loss + 1);
+  }
+  strategy.n_wise = last;
+  strategy.n_of_losses = alike ? std::vector<int>{} : std::move(n_of_losses);
+}
+
+int reach_of(const Strategy& strategy, int stage) {
+  return strategy.n_of_losses.empty() ? strategy.n_wise : strategy.n_of_losses[stage];
+}
+
+std::vector<int> furthest_losses(const Strategy& strategy, int stages) {
+  std::vector<int> losses(stages);
+  for (int stage = 0; stage < stages; ++stage) {
+    losses[stage] = furthest_loss(strategy, stages, stage);
+  }
+  return losses;
+}
+
 std::vector<StageRole> make_roles(const Strategy& strategy, int stages, bool list_form) {
+  CHECK(strategy.n_of_losses.empty() || static_cast<int>(strategy.n_of_losses.size()) == stages,
+        "each loss has its N");
   CHECK(stages >= 1, "a strategy needs a stage");
   if (strategy.kind == StrategyKind::BackLink) return backlink_roles(stages);
   if (strategy.kind == StrategyKind::Inference) return std::vector<StageRole>(stages);
-  std::vector<LossRange> trains;
-  trains.reserve(stages);
-  for (int stage = 0; stage < stages; ++stage) {
-    trains.push_back(
-        {nearest_loss(strategy, stages, stage), furthest_loss(strategy, stages, stage)});
-  }
+  const std::vector<std::vector<int>> trained_by = losses_of_stages(strategy, stages);
   const bool all = strategy.all_heads && strategy.kind == StrategyKind::Interlocking;
-  const std::vector<int> losses = losses_that_train(trains, all);
+  const std::vector<int> lowest = lowest_stages(strategy, trained_by, all);
+  std::vector<int> losses;  // whose gradients go anywhere
+  for (int loss = 0; loss < stages; ++loss) {
+    if (lowest[loss] != kNoStage) losses.push_back(loss);
+  }
 
-  // A gradient goes down from its loss to every stage from which that loss is reachable. The reach
-  // never decreases, so the stage below needs it if and only if its own reach is as far.
   std::vector<StageRole> roles(stages);
   for (int stage = 0; stage < stages; ++stage) {
     StageRole& role = roles[stage];
-    role.summed_gradients = trains[stage].furthest - trains[stage].nearest;
+    const int furthest = trained_by[stage].back();
+    role.summed_gradients = static_cast<int>(trained_by[stage].size()) - 1;
     role.runs_next_part =
         strategy.kind == StrategyKind::Overlapping && strategy.recompute_shared_forward;
     auto loss = std::lower_bound(losses.begin(), losses.end(), stage);
     const bool own_loss_in_module = strategy.kind == StrategyKind::ForwardForward;
     role.head = stage < stages - 1 && loss != losses.end() && *loss == stage && !own_loss_in_module;
-    for (; loss != losses.end() && *loss <= trains[stage].furthest; ++loss) {
-      const bool below = stage > 0 && *loss <= trains[stage - 1].furthest;
-      const bool trains_here = *loss >= trains[stage].nearest;
+    for (; loss != losses.end() && *loss <= furthest; ++loss) {
+      if (lowest[*loss] > stage) continue;
+      const bool below = lowest[*loss] < stage;
       // With all heads the first stage gets gradients that it can only drop; its own head's is not
       // even made, except by the list form.
       const bool dropped = all && (*loss > stage || list_form);
-      const bool weights = *loss == trains[stage].furthest;
+      const bool weights = *loss == furthest;
       if (below || weights || dropped) {
         role.traversals.push_back({*loss, weights, below});
-      } else if (trains_here) {
+      } else if (role.summed_gradients > 0) {
         role.only_added.push_back(*loss);
       }
     }
   }
   return roles;
+}
+
+std::vector<int> added_before(const StageRole& role, int stage, int loss) {
+  int nearest = stage + 1;  // its own head's is there
+  for (const Traversal& traversal : role.traversals) {
+    if (traversal.loss < loss) nearest = std::max(nearest, traversal.loss + 1);
+  }
+  std::vector<int> losses;
+  for (const int added : role.only_added) {
+    if (nearest <= added && added < loss) losses.push_back(added);
+  }
+  return losses;
 }
 
 std::vector<StageRole> roles_of_copies(const std::vector<StageRole>& roles, int copies) {
@@ -163,7 +235,7 @@ std::string name_of(const Strategy& strategy) {
     case StrategyKind::Local:
       return "local";
     case StrategyKind::Interlocking:
-      return strategy.n_wise == 2 ? "pairwise" : std::to_string(strategy.n_wise) + "-wise";
+      return interlocking_name(strategy);
     case StrategyKind::Greedy:
       return "greedy";
     case StrategyKind::Chunked:

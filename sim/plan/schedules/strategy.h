@@ -3,17 +3,19 @@
 //
 // Stages are numbered 0..S-1; loss j is the loss at the output of stage j, and S-1 is the network's
 // true loss. Weights of stage i are trained by its furthest reachable loss: S-1 for global
-// training, i for local, min(i + N - 1, S - 1) for N-wise interlocking. A gradient that only passes
-// through a stage on its way down is a traversal without weight gradients.
-// Source: Gomez et al., Interlocking Backpropagation, JMLR 23(171), 2022; Laskin et al., arXiv
-// 2012.03837.
+// training, i for local, min(i + N - 1, S - 1) for N-wise interlocking. Losses may each have an N
+// of their own: the gradient of loss j crosses N_j - 1 boundaries. A gradient that only passes
+// through a stage on its way down is a traversal without weight gradients. Source: Gomez et al.,
+// Interlocking Backpropagation, JMLR 23(171), 2022; Laskin et al., arXiv 2012.03837.
 //
 // Example: four stages, 2-wise. Stages 1 and 2 have heads. Stage 0 is trained by loss 1, stage 2 by
 // loss 3; stage 1 takes two traversals, of its own loss 1 without weights, sent on to stage 0, and
-// of loss 2 with weights. Loss 3, the network's own, trains stages 3 and 2.
+// of loss 2 with weights. Loss 3, the network's own, trains stages 3 and 2. With N of 1, 2, 1 and 2
+// for the losses 0 to 3, loss 1 trains stages 0 and 1, loss 3 stages 2 and 3; others have no head.
 #pragma once
 
 #include <compare>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +37,14 @@ enum class StrategyKind {
 /// How the gradients of several reachable losses become one.
 enum class GradientMode { Furthest, Sum, Mean };
 
+/// Bounds a search for the N of each loss, "n_wise": "auto".
+struct SoughtReach {
+  int least = 1;        // stages that each loss reaches at least, where there are as many
+  double slowdown = 0;  // share by which a step may be longer than the shortest
+
+  auto operator<=>(const SoughtReach&) const = default;
+};
+
 struct Strategy {
   StrategyKind kind = StrategyKind::Global;
   int n_wise = 2;                                  // Interlocking
@@ -46,6 +56,8 @@ struct Strategy {
   int linked_modules = 1;                 // BackLink: that the error of the stage above goes down
   bool recompute_shared_forward = false;  // Overlapping: both blocks run the shared layer
   int readout_every = 0;  // steps between broadcasts of the last stage's readout; 0: heads are own
+  std::vector<int> n_of_losses;       // (stages) Interlocking; empty: n_wise for all
+  std::optional<SoughtReach> sought;  // Interlocking: each N is yet to be chosen
 
   auto operator<=>(const Strategy&) const = default;
 };
@@ -67,9 +79,23 @@ struct StageRole {
   std::vector<int> only_added;        // losses whose gradient is added but passes no further
 };
 
+/// Sets N of each loss of `strategy`, none more than reaches the first stage; `n_wise` alone if
+/// that says the same. REQUIRES: a number of at least 1 for each stage.
+void set_reach(Strategy& strategy, std::vector<int> n_of_losses);
+
+/// Returns how many stages the loss of `stage` reaches under Interlocking: its own and those below.
+int reach_of(const Strategy& strategy, int stage);
+
+/// Returns the furthest loss whose gradient trains each stage. REQUIRES: stages >= 1.
+std::vector<int> furthest_losses(const Strategy& strategy, int stages);
+
 /// Returns the role of every stage. `list_form` keeps the gradients that the authors' N-wise class
 /// pushes through the first stages although nothing consumes them. REQUIRES: stages >= 1.
 std::vector<StageRole> make_roles(const Strategy& strategy, int stages, bool list_form);
+
+/// Returns the losses whose gradients come to `stage` right before that of `loss`, in the order of
+/// the losses, and are only added there.
+std::vector<int> added_before(const StageRole& role, int stage, int loss);
 
 /// Returns `roles` for each of several copies of the model; losses of copy c are losses of its own
 /// stages.
@@ -85,7 +111,7 @@ std::vector<int> stages_after(const Strategy& strategy, int stage, int stages);
 /// blocks both run the part that they share.
 int parts_of(const Strategy& strategy, int stages);
 
-/// Returns "global", "local", "3-wise", "greedy", ...
+/// Returns "global", "local", "3-wise", "1-2-1-2-wise", "greedy", ...
 std::string name_of(const Strategy& strategy);
 
 }  // namespace interlock

@@ -68,7 +68,8 @@ TEST_CASE("names of schedules are those of the strategy's family") {
 }
 
 TEST_CASE("schedules whose weight gradients wait refuse a fused backward") {
-  for (const std::string name : {"zb-h1", "zb-h2", "zb-v", "v-half", "v-min", "interleaved-zb"}) {
+  for (const std::string name :
+       {"zb-h1", "zb-h2", "zb-v", "v-half", "v-min", "interleaved-zb", "pipeoffload"}) {
     CHECK(mistakes({"parallel.pipeline=2", "training.micro_batches=2",
                     "training.schedule={\"kind\": \"" + name + "\", \"backward\": \"fused\"}"}) ==
           "set: /training/schedule/backward: \"" + name +
@@ -220,6 +221,42 @@ TEST_CASE("policies that contradict the schedule are refused") {
         "set: /training/schedule/queue: missing key \"buffered\"; expected how many messages may "
         "wait, {\"buffered\": 1}\n"
         "set: /training/schedule/queue/bufered: unknown key; did you mean \"buffered\"?");
+}
+
+TEST_CASE(
+    "an N for each loss needs as many as there are stages, and a search for them its bounds") {
+  const auto reach = [](const std::string& rest) {
+    return mistakes({"training.strategy={\"kind\": \"interlocking\", " + rest + "}"});
+  };
+  const std::string place = "set: /training/strategy/";
+  CHECK(reach("\"n_wise\": [1, 2, 1, 9]") == "");
+  CHECK(reach("\"n_wise\": \"auto\", \"least_n\": 2, \"slowdown\": 0.5") == "");
+  CHECK(reach("\"n_wise\": [1, 2, 1]") ==
+        place + "n_wise: has 3 numbers; expected one for the loss of each of the 4 stages");
+  CHECK(reach("\"n_wise\": []") ==
+        place +
+            "n_wise: wrong list of N; expected at least 1 number: one for the loss of each "
+            "stage");
+  CHECK(reach("\"n_wise\": [1, 0, 2, 2]") ==
+        place + "n_wise/1: expected a whole number from 1 to 1000000000, got 0");
+  CHECK(reach("\"n_wise\": \"all\"") ==
+        place +
+            "n_wise: wrong type; expected a number of stages, a list with one for the loss of "
+            "each stage, or \"auto\", got \"all\"");
+  CHECK(reach("\"n_wise\": 2, \"least_n\": 2") ==
+        place + "least_n: bounds a search for N; expected it beside \"n_wise\": \"auto\"");
+  CHECK(reach("\"slowdown\": 0.5") ==
+        place + "slowdown: bounds a search for N; expected it beside \"n_wise\": \"auto\"");
+  CHECK(reach("\"n_wise\": \"auto\", \"gradient\": \"sum\"") ==
+        place +
+            "n_wise: \"auto\" chooses the furthest loss of each stage; expected "
+            "\"gradient\": \"furthest\", or a number for the loss of each stage");
+  CHECK(reach("\"n_wise\": \"auto\", \"heads\": \"all\"") ==
+        place +
+            "n_wise: \"auto\" chooses which stages have heads; expected \"heads\": "
+            "\"minimal\", or a number for the loss of each stage");
+  CHECK(mistakes({R"(training.strategy={"kind": "local", "least_n": 2})"})
+            .starts_with(place + "least_n: "));
 }
 
 TEST_CASE("batch sizes must divide and must not be given twice") {

@@ -94,9 +94,15 @@ ListInputs random_inputs(Random& random) {
   const int stages = random.integer(1, 6), ranks = random.integer(1, stages);
   ListInputs inputs{.micro_batches = random.integer(1, 6)};
   const int n_wise = random.integer(1, stages);
-  const Strategy strategy = random.integer(0, 1) == 0
-                                ? Strategy{}
-                                : Strategy{.kind = StrategyKind::Interlocking, .n_wise = n_wise};
+  Strategy strategy = random.integer(0, 1) == 0
+                          ? Strategy{}
+                          : Strategy{.kind = StrategyKind::Interlocking, .n_wise = n_wise};
+  if (strategy.kind == StrategyKind::Interlocking && random.integer(0, 1) == 0) {
+    std::vector<int> n_of_losses;
+    for (int loss = 0; loss < stages; ++loss) n_of_losses.push_back(random.integer(1, stages));
+    strategy.gradient = static_cast<GradientMode>(random.integer(0, 2));
+    set_reach(strategy, n_of_losses);
+  }
   inputs.roles = make_roles(strategy, stages, false);
   if (strategy.kind == StrategyKind::Interlocking) inputs.in_flight = random.integer(1, 3);
   if (inputs.in_flight == 0) inputs.update_every = inputs.micro_batches;

@@ -15,7 +15,8 @@ namespace interlock::synchronous_order_test {
 namespace {
 
 const std::vector<std::string_view> kAnywhere = {"eager-1f1b", "zb-h1", "zb-h2"};
-const std::vector<std::string_view> kLoops = {"interleaved", "breadth-first", "interleaved-zb"};
+const std::vector<std::string_view> kLoops = {"interleaved", "breadth-first", "interleaved-zb",
+                                              "pipeoffload"};
 
 TestChain pipeline(std::string_view kind, int ranks, int micro_batches, int chunks = 0) {
   TestChain chain = make_laid_chain(ranks, kind, {}, chunks);
@@ -129,6 +130,45 @@ TEST_CASE("V-half and V-min of 7 micro-batches on 3 ranks go as their authors' c
         "F0 F1 F2 f0 B0 f1 b0 B1 f2 F3 b1 B2 f3 F4 b2 B3 f4 F5 b3 B4 f5 F6 b4 B5 f6 B6 b5 b6\n"
         "F0 F1 f0 f1 B0 b0 F2 B1 f2 b1 F3 B2 f3 b2 F4 B3 f4 b3 F5 B4 f5 b4 F6 B5 f6 b5 B6 b6\n"
         "F0 f0 F1 f1 B0 b0 F2 f2 B1 b1 F3 f3 B2 b2 F4 f4 B3 b3 F5 f5 B4 b4 F6 f6 B5 b5 B6 b6\n");
+}
+
+/// Returns each rank's passes as F, B (an input half) or W, the chunk, and the micro-batch. A
+/// backward without a stage below, which has both halves, is B and W.
+std::string passes_text(int ranks, int micro_batches, int chunks) {
+  std::string text;
+  for (const auto& rank :
+       schedule_of(pipeline("pipeoffload", ranks, micro_batches, chunks)).ranks) {
+    for (const Op& op : expand(rank.front())) {
+      const std::string of =
+          std::to_string(op.stage / ranks) + '.' + std::to_string(op.micro_batch) + ' ';
+      if (op.kind == OpKind::F) text += 'F' + of;
+      if (op.kind == OpKind::I || op.kind == OpKind::B) text += 'B' + of;
+      if (op.kind == OpKind::W || op.kind == OpKind::B) text += 'W' + of;
+    }
+    text.back() = '\n';
+  }
+  return text;
+}
+
+TEST_CASE("PipeOffload goes as its authors' code prints it with groups of one") {
+  // github.com/sail-sg/zero-bubble-pipeline-parallelism at 39f2c18, group_interleaved_1f1b.py,
+  // GroupBuildingBlockScheduler(3, 5, chunk_num=2) and (4, 4, chunk_num=2); here one apart is even.
+  CHECK(passes_text(3, 5, 2) ==
+        "F0.0 F0.1 F1.0 F0.2 F1.1 B1.0 W1.0 F0.3 F1.2 B1.1 W1.1 F0.4 B0.0 W0.0 F1.3 B1.2 W1.2 "
+        "B0.1 W0.1 F1.4 B1.3 W1.3 B0.2 W0.2 B1.4 W1.4 B0.3 W0.3 B0.4 W0.4\n"
+        "F0.0 F0.1 F1.0 F0.2 B1.0 W1.0 F1.1 F0.3 B1.1 W1.1 F1.2 B0.0 W0.0 F0.4 B1.2 W1.2 F1.3 "
+        "B0.1 W0.1 B1.3 W1.3 F1.4 B0.2 W0.2 B1.4 W1.4 B0.3 W0.3 B0.4 W0.4\n"
+        "F0.0 F0.1 F1.0 B1.0 W1.0 F0.2 F1.1 B1.1 W1.1 F0.3 B0.0 W0.0 F1.2 B1.2 W1.2 F0.4 B0.1 "
+        "W0.1 F1.3 B1.3 W1.3 B0.2 W0.2 F1.4 B1.4 W1.4 B0.3 W0.3 B0.4 W0.4\n");
+  CHECK(passes_text(4, 4, 2) ==
+        "F0.0 F0.1 F1.0 F0.2 F1.1 F0.3 B1.0 W1.0 F1.2 B1.1 W1.1 F1.3 B0.0 W0.0 B1.2 W1.2 B0.1 "
+        "W0.1 B1.3 W1.3 B0.2 W0.2 B0.3 W0.3\n"
+        "F0.0 F0.1 F1.0 F0.2 F1.1 B1.0 W1.0 F0.3 F1.2 B1.1 W1.1 B0.0 W0.0 F1.3 B1.2 W1.2 B0.1 "
+        "W0.1 B1.3 W1.3 B0.2 W0.2 B0.3 W0.3\n"
+        "F0.0 F0.1 F1.0 F0.2 B1.0 W1.0 F1.1 F0.3 B1.1 W1.1 F1.2 B0.0 W0.0 B1.2 W1.2 F1.3 B0.1 "
+        "W0.1 B1.3 W1.3 B0.2 W0.2 B0.3 W0.3\n"
+        "F0.0 F0.1 F1.0 B1.0 W1.0 F0.2 F1.1 B1.1 W1.1 F0.3 B0.0 W0.0 F1.2 B1.2 W1.2 B0.1 W0.1 "
+        "F1.3 B1.3 W1.3 B0.2 W0.2 B0.3 W0.3\n");
 }
 
 /// The rows of PyTorch's file by column, empty where idle. Its alphabet is the old one, in which B
@@ -257,8 +297,9 @@ std::size_t written_ops(const TestChain& chain) {
 
 TEST_CASE("an order is as long as its pattern, however many micro-batches there are") {
   for (int ranks : {2, 4, 8}) {
-    for (const std::string_view kind : {"eager-1f1b", "zb-h1", "zb-h2", "zb-v", "v-half", "v-min",
-                                        "breadth-first", "interleaved", "interleaved-zb"}) {
+    for (const std::string_view kind :
+         {"eager-1f1b", "zb-h1", "zb-h2", "zb-v", "v-half", "v-min", "breadth-first", "interleaved",
+          "interleaved-zb", "pipeoffload"}) {
       const std::size_t some = written_ops(pipeline(kind, ranks, 128 * ranks));
       INFO(schedule_named(kind).name << " on " << ranks << " ranks: " << some << " ops");
       CHECK(written_ops(pipeline(kind, ranks, 1024 * ranks)) == some);

@@ -101,8 +101,13 @@ class Walk {
     if (op.kind == OpKind::I || op.kind == OpKind::B) {
       if (op.loss > op.stage) names.emplace_back('G', op.stage, op.micro_batch, op.loss);
       for (const int loss : role.only_added) {
-        const bool last = op.loss == role.traversals.back().loss;
-        if (last && loss > op.stage) names.emplace_back('G', op.stage, op.micro_batch, loss);
+        // Messages come in the order of their losses: with the first traversal of a further one.
+        const auto taker =
+            std::find_if(role.traversals.begin(), role.traversals.end(),
+                         [&](const Traversal& traversal) { return traversal.loss > loss; });
+        if (loss > op.stage && taker->loss == op.loss) {
+          names.emplace_back('G', op.stage, op.micro_batch, loss);
+        }
       }
     }
     for (int other = op.stage % of_copy_; op.kind == OpKind::U && other < stages_;

@@ -69,6 +69,12 @@ Choice one_of(Random& random, const std::vector<Choice>& choices) {
   return choices[random.integer(0, static_cast<int>(choices.size()) - 1)];
 }
 
+std::vector<int> random_reach(Random& random, int stages) {
+  std::vector<int> n_of_losses;
+  for (int loss = 0; loss < stages; ++loss) n_of_losses.push_back(random.integer(1, stages));
+  return n_of_losses;
+}
+
 Strategy random_strategy(Random& random, std::string_view kind, int stages) {
   Strategy strategy;
   if (schedule_named(kind).global()) return strategy;
@@ -88,6 +94,9 @@ Strategy random_strategy(Random& random, std::string_view kind, int stages) {
   strategy.all_heads = random.integer(0, 1) == 0;
   strategy.skip_unneeded_input_gradients = random.integer(0, 1) == 0;
   strategy.recompute_shared_forward = random.integer(0, 1) == 0;
+  if (strategy.kind == StrategyKind::Interlocking && random.integer(0, 1) == 0) {
+    set_reach(strategy, random_reach(random, stages));
+  }
   return strategy;
 }
 

@@ -22,16 +22,38 @@ struct Step {
 };
 constexpr int kForward = -1;
 
+/// Returns whether the gradient of `loss` can come to stage `i`: it crosses N - 1 boundaries.
+bool reaches(const ReferenceCase& c, int loss, int i) {
+  const int boundaries = (c.n_of_losses.empty() ? c.n_wise : c.n_of_losses[loss]) - 1;
+  return i <= loss && loss - i <= boundaries;
+}
+
+int trained_by(const ReferenceCase& c, int i) {
+  int furthest = i;
+  for (int loss = i; loss < static_cast<int>(c.stages.size()); ++loss) {
+    if (reaches(c, loss, i)) furthest = loss;
+  }
+  return furthest;
+}
+
+/// Returns whether `loss` trains stage `i` or one below it.
+bool trains_at_or_below(const ReferenceCase& c, int loss, int i) {
+  for (int stage = 0; stage <= i; ++stage) {
+    if (trained_by(c, stage) == loss) return true;
+  }
+  return false;
+}
+
 /// The losses whose gradients stage `i` pushes down, nearest first; the last trains its weights.
 std::vector<int> losses_through(const ReferenceCase& c, int i) {
-  const int last = static_cast<int>(c.stages.size()) - 1;
-  const int furthest = std::min(i + c.n_wise - 1, last);
+  const int furthest = trained_by(c, i);
   std::vector<int> losses;
   for (int loss = i; loss < furthest; ++loss) {
-    // Loss j trains stage j - N + 1, and below N - 1 there is none. With all heads such gradients
-    // are made and travel all the same; only the list form makes the first stage push its own.
-    const bool wasted = c.all_heads && (c.list || loss > 0);
-    if (wasted || loss >= c.n_wise - 1) losses.push_back(loss);
+    // A gradient goes down as far as it trains. With all heads it goes as far as it reaches; only
+    // the list form makes a stage push that of its own head where it goes no further.
+    const bool own = loss == i && (i == 0 || !reaches(c, loss, i - 1));
+    const bool wasted = c.all_heads && reaches(c, loss, i) && (c.list || !own);
+    if (wasted || trains_at_or_below(c, loss, i)) losses.push_back(loss);
   }
   losses.push_back(furthest);
   return losses;
@@ -70,7 +92,7 @@ std::vector<Step> steps_of(const ReferenceCase& c, int i) {
   if (i > 0) steps.push_back({'<', kForward, 1, -1});
   steps.push_back({'F', i});
   if (i < last) steps.push_back({'>', kForward, 1, +1});
-  if (i < last && (c.all_heads || i >= c.n_wise - 1)) steps.push_back({'H', i});
+  if (i < last && (c.all_heads || trains_at_or_below(c, i, i))) steps.push_back({'H', i});
   if (c.list && i < last && list_length(c, i + 1) > 0) steps.push_back({'<', i + 1, 1, +1});
   add_gradients(c, i, steps);
   if (c.list && list_length(c, i) > 0) steps.push_back({'>', i, list_length(c, i), -1});

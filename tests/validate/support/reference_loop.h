@@ -33,6 +33,7 @@ struct ReferenceCase {
   std::vector<ReferenceStage> stages;
   std::vector<int> rank_of_stage;  // empty: one stage a rank
   int n_wise = 1;                  // as many as stages: global
+  std::vector<int> n_of_losses;    // (stages) that each loss reaches; empty: n_wise
   bool list = false;
   bool fused = false;
   bool all_heads = false;

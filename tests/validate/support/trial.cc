@@ -84,7 +84,11 @@ EqualChain chain_of(const Trial& trial) {
 }
 
 std::string n_wise(int n, bool all_heads, bool skipped) {
-  return "{\"kind\": \"interlocking\", \"n_wise\": " + std::to_string(n) + ", \"heads\": \"" +
+  return interlocking(std::to_string(n), all_heads, skipped);
+}
+
+std::string interlocking(const std::string& n, bool all_heads, bool skipped) {
+  return "{\"kind\": \"interlocking\", \"n_wise\": " + n + ", \"heads\": \"" +
          (all_heads ? "all" : "minimal") + "\", \"unneeded_input_gradients\": \"" +
          (skipped ? "skipped" : "computed") + "\"}";
 }
@@ -134,7 +138,10 @@ Trial trial_of(const ReferenceCase& reference) {
                    seconds(stage.backward_weight), seconds(stage.head), seconds(stage.update)},
          .output = Bytes(1000.0 * static_cast<double>(stage.occupancy))});
   }
-  trial.strategy = reference.n_wise == 1
+  const std::vector<int>& own = reference.n_of_losses;
+  trial.strategy = !own.empty() ? interlocking(list(own, [](int n) { return std::to_string(n); }),
+                                               reference.all_heads, reference.skip_unneeded)
+                   : reference.n_wise == 1
                        ? std::string("{\"kind\": \"local\", \"unneeded_input_gradients\": \"") +
                              (reference.skip_unneeded ? "skipped" : "computed") + "\"}"
                        : n_wise(reference.n_wise, reference.all_heads, reference.skip_unneeded);

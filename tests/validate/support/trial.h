@@ -39,6 +39,7 @@ EqualChain chain_of(const Trial& trial);
 
 // Strategies and schedules as JSON.
 std::string n_wise(int n, bool all_heads = false, bool skipped = false);
+std::string interlocking(const std::string& n, bool all_heads, bool skipped);
 std::string rendezvous(const std::string& kind);  // fused, as the authors shipped it
 
 std::string document(const Trial& trial);
