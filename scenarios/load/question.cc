@@ -98,6 +98,7 @@ Sections read_sections(const JsonNode& document, Question& question, KnownParts&
   if (const auto quality = section.get("quality")) check_quality(*quality, diagnostics);
   if (const auto search = section.get("search")) check_search(*search, diagnostics);
   section.get("workload");  // known, but in none that is read here
+  section.get("jobs");
   section.finish();
   return sections;
 }
@@ -293,6 +294,12 @@ int message_parts(const Question& question) {
 
 Question load_question(const JsonValue& value, KnownParts& known, Diagnostics& diagnostics) {
   const JsonNode document = {&value, ""};
+  if (value.kind == JsonValue::Kind::Object && value.find("jobs") != nullptr) {
+    report(diagnostics, document.child("jobs"),
+           "several jobs on one cluster are answered by interlock simulate FILE alone; expected "
+           "one scenario");
+    return {};
+  }
   if (value.kind == JsonValue::Kind::Object && value.find("workload") != nullptr) {
     return load_workload(document, diagnostics);
   }
