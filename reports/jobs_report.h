@@ -11,7 +11,7 @@
 namespace interlock {
 
 /// Returns a row for each job: where it lies, its step alone and beside the others, what it loses;
-/// for one result, the common window and the links that several jobs load, too.
+/// for one result, the shared window and the links that several jobs load, too.
 /// REQUIRES: results is not empty.
 std::string jobs_table(const std::vector<JobsResult>& results, const TableStyle& style);
 

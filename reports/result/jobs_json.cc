@@ -46,7 +46,7 @@ Json jobs_document(const JobsResult& result) {
     json["jobs"].push_back(job_json(question.jobs[j], result.jobs[j]));
   }
   json["links"] = Json::array();
-  for (const LinkLoad& link : result.links) {
+  for (const JobsLink& link : result.links) {
     json["links"].push_back({{"name", clean_utf8(link.name)},
                              {"utilisation", link.total},
                              {"utilisation_by_job", link.utilisation}});

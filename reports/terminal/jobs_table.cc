@@ -48,9 +48,9 @@ std::string place_words(const Question& job) {
 Seconds step_of(const ScenarioResult& result) { return result.measurement.metrics.step_time; }
 
 /// Returns the busiest link that several jobs load; null if there is none.
-const LinkLoad* busiest_shared(const JobsResult& result) {
+const JobsLink* busiest_shared(const JobsResult& result) {
   const auto found = std::find_if(result.links.begin(), result.links.end(),
-                                  [](const LinkLoad& link) { return link.jobs > 1; });
+                                  [](const JobsLink& link) { return link.jobs > 1; });
   return found == result.links.end() ? nullptr : &*found;
 }
 
@@ -95,7 +95,7 @@ Grid jobs_grid(const std::vector<JobsResult>& results) {
                                {percent_words(job.loss()), std::max(0.0, job.loss())},
                                {std::to_string(job.together.measurement.metrics.measured_steps)}};
       if (several) {
-        const LinkLoad* const link = busiest_shared(result);
+        const JobsLink* const link = busiest_shared(result);
         row.insert(row.begin(), {j == 0 ? own_name(result.question.name, common) : ""});
         row.push_back({link && j == 0 ? fixed(100 * link->total, 1) : j == 0 ? kUnknown : ""});
       }
@@ -109,7 +109,7 @@ Grid jobs_grid(const std::vector<JobsResult>& results) {
 Grid shared_links_grid(const JobsResult& result) {
   Grid grid{{{"Shared link", "", false}, {"Busy", "%"}}, {}};
   for (const Question& job : result.question.jobs) grid.columns.push_back({job.name, "%"});
-  for (const LinkLoad& link : result.links) {
+  for (const JobsLink& link : result.links) {
     if (link.jobs < 2) continue;
     if (grid.rows.size() == kMostLinks) break;
     std::vector<Cell> row = {{link.name}, {fixed(100 * link.total, 1), std::min(1.0, link.total)}};
@@ -140,13 +140,13 @@ std::vector<Headline> window_headlines(const JobsResult& result) {
   lines.push_back({"Lost", fixed(std::max(0.0, lost), 1) + " devices",
                    "of " + fixed(devices, 0) + ": what the jobs wait for each other"});
   if (!result.links.empty()) {
-    const LinkLoad& busiest = result.links.front();
+    const JobsLink& busiest = result.links.front();
     lines.push_back({"Busiest link", busiest.name,
                      format_percent(busiest.total) + " busy, used by " +
                          (busiest.jobs > 1 ? std::to_string(busiest.jobs) + " jobs" : "one job")});
   }
   const auto shared = std::count_if(result.links.begin(), result.links.end(),
-                                    [](const LinkLoad& link) { return link.jobs > 1; });
+                                    [](const JobsLink& link) { return link.jobs > 1; });
   lines.push_back({"Shared links", std::to_string(shared),
                    "of " + std::to_string(result.links.size()) + " that are used"});
   return lines;

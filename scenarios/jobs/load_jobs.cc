@@ -100,7 +100,7 @@ std::string machine_problem(const Cluster& own, const Cluster& shared) {
          "; expected the machine of the shared cluster, " + words(other);
 }
 
-/// What was read of a job.
+/// A job that was read, and is not placed yet.
 struct ReadJob {
   Question question;
   UnplacedJob place;

@@ -10,7 +10,7 @@
 namespace interlock {
 namespace {
 
-Job job_of(const Plan& plan) {
+JobToRun job_of(const Plan& plan) {
   LowerInputs inputs = lower_inputs(plan);
   inputs.written_out = true;
   return {.programs = programs_of(plan, std::move(inputs)), .inputs = measure_inputs(plan)};
@@ -27,7 +27,7 @@ ScenarioResult result_of(Plan plan, const std::string& words, Measurement measur
 
 JobsResult price_jobs(const JobsQuestion& question, bool keep_logs) {
   std::vector<Plan> plans;
-  std::vector<Job> jobs;
+  std::vector<JobToRun> jobs;
   for (const Question& job : question.jobs) {
     plans.push_back(make_plan(job));
     jobs.push_back(job_of(plans.back()));

@@ -23,10 +23,10 @@ struct PricedJob {
 struct JobsResult {
   JobsQuestion question;
   std::vector<PricedJob> jobs;
-  Seconds begin, end;  // of the common window
-  double drift = 0;    // see sim/jobs/common_window.h
+  Seconds begin, end;  // of the shared window
+  double drift = 0;    // see sim/jobs/shared_window.h
   bool steady = false;
-  std::vector<LinkLoad> links;  // that carry anything, the busiest first
+  std::vector<JobsLink> links;  // that carry anything, the busiest first
 };
 
 /// Plans the jobs of `question`, each by itself, and simulates them. `keep_logs`: for pictures.

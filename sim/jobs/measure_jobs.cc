@@ -1,4 +1,4 @@
-// Jobs run together for as long as a common window needs, then each alone.
+// Jobs run together for as long as a shared window needs, then each alone.
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/jobs/measure_jobs.h"
 
@@ -33,7 +33,8 @@ struct Together {
 };
 
 /// Lowers `jobs` in ticks that serve all of them, and no finer than `most`.
-Together lower_together(const std::vector<Job>& jobs, const std::vector<int>& steps, double most) {
+Together lower_together(const std::vector<JobToRun>& jobs, const std::vector<int>& steps,
+                        double most) {
   for (;;) {
     Together made;
     double least = most;
@@ -104,11 +105,11 @@ std::vector<int> further_steps(const std::vector<JobSteps>& jobs, const std::vec
 /// A run whose window is long enough.
 struct Found {
   std::vector<int> steps;
-  CommonWindow window;
+  SharedWindow window;
   double drift = 0, ticks = kAnyTicks;
 };
 
-bool holds(const CommonWindow& window, const std::vector<int>& wanted) {
+bool holds(const SharedWindow& window, const std::vector<int>& wanted) {
   for (std::size_t j = 0; j < wanted.size(); ++j) {
     if (window.steps[j].steps < wanted[j]) return false;
   }
@@ -116,27 +117,28 @@ bool holds(const CommonWindow& window, const std::vector<int>& wanted) {
 }
 
 /// Finds how many steps each job takes. `steps`: to begin with.
-Found find_run(const std::vector<Job>& jobs, std::vector<int> steps, const std::vector<int>& fills,
-               EngineKind engine) {
+Found find_run(const std::vector<JobToRun>& jobs, std::vector<int> steps,
+               const std::vector<int>& fills, EngineKind engine) {
   std::vector<int> wanted;
-  for (const Job& job : jobs) wanted.push_back(job.inputs.steps);
+  for (const JobToRun& job : jobs) wanted.push_back(job.inputs.steps);
   Found found;
   for (int times = 1;;) {
     const Together together = lower_together(jobs, steps, found.ticks);
     const std::int64_t tasks = count_tasks(together.joined.program);
     if (tasks > kMostTasks) {
       if (!found.steps.empty()) return found;
-      throw Error("a window with so many steps of each job has more than " +
-                  std::to_string(kMostTasks / 1'000'000) +
-                  " million tasks; expected fewer steps of each (\"training.steps\"), or jobs "
-                  "whose steps are more alike in length");
+      throw Error(
+          "a window that holds the steps of each job which are to be measured has more than " +
+          std::to_string(kMostTasks / 1'000'000) +
+          " million tasks; expected fewer steps of each (\"training.steps\"), or jobs "
+          "whose steps are more alike in length");
     }
     const std::vector<JobSteps> ran = ends_of(together, fills, engine);
     const auto too_few = [](const JobSteps& job) {
       return static_cast<int>(job.ends.size()) < job.fill + job.dry + 1;
     };
     if (std::none_of(ran.begin(), ran.end(), too_few)) {
-      const CommonWindow window = common_window(ran);
+      const SharedWindow window = shared_window(ran);
       if (holds(window, wanted)) {
         found = {steps, window, drift(ran, window), together.ticks()};
         if (found.drift <= kMostDrift || times >= kMostTimes || 2 * tasks > kFewTasks) return found;
@@ -155,7 +157,7 @@ Found find_run(const std::vector<Job>& jobs, std::vector<int> steps, const std::
 /// Measures one job of a run: a sink for its part of the trace.
 class JobMeter {
  public:
-  JobMeter(const Program& program, const CommonWindow& window, const StepWindow& steps,
+  JobMeter(const Program& program, const SharedWindow& window, const StepWindow& steps,
            const JobSteps& ran, bool keeps_log)
       : window_(steps),
         times_{ran.ends[static_cast<std::size_t>(steps.first_step) - 1],
@@ -213,8 +215,8 @@ class JobMeter {
 using Clock = std::chrono::steady_clock;
 
 /// Runs `together` and measures the steps of `window` of each job.
-std::vector<Measurement> measure_steps(const Together& together, const std::vector<Job>& jobs,
-                                       const CommonWindow& window, EngineKind engine,
+std::vector<Measurement> measure_steps(const Together& together, const std::vector<JobToRun>& jobs,
+                                       const SharedWindow& window, EngineKind engine,
                                        bool keeps_logs) {
   const auto began = Clock::now();
   const std::vector<int> fills(jobs.size(), 0);
@@ -238,12 +240,12 @@ std::vector<Measurement> measure_steps(const Together& together, const std::vect
 }
 
 /// Returns the loads of all links that carry anything.
-std::vector<LinkLoad> loads_of(const std::vector<MeasuredJob>& jobs) {
-  std::map<std::string, LinkLoad> by_name;
+std::vector<JobsLink> loads_of(const std::vector<MeasuredJob>& jobs) {
+  std::map<std::string, JobsLink> by_name;
   for (std::size_t j = 0; j < jobs.size(); ++j) {
     for (const LinkMetrics& link : jobs[j].together.metrics.links) {
       if (link.bytes <= Bytes(0)) continue;
-      LinkLoad& load = by_name[link.name];
+      JobsLink& load = by_name[link.name];
       load.name = link.name;
       load.utilisation.resize(jobs.size(), 0);
       load.utilisation[j] += link.utilisation;
@@ -251,20 +253,20 @@ std::vector<LinkLoad> loads_of(const std::vector<MeasuredJob>& jobs) {
       ++load.jobs;
     }
   }
-  std::vector<LinkLoad> loads;
+  std::vector<JobsLink> loads;
   for (auto& [name, load] : by_name) loads.push_back(std::move(load));
   std::stable_sort(loads.begin(), loads.end(),
-                   [](const LinkLoad& a, const LinkLoad& b) { return a.total > b.total; });
+                   [](const JobsLink& a, const JobsLink& b) { return a.total > b.total; });
   return loads;
 }
 
 }  // namespace
 
-MeasuredJobs measure_jobs(const std::vector<Job>& jobs, EngineKind engine, bool keep_logs) {
+MeasuredJobs measure_jobs(const std::vector<JobToRun>& jobs, EngineKind engine, bool keep_logs) {
   engine = engine_of_many(engine);
   std::vector<int> fills, steps;
   std::vector<Seconds> alone;
-  for (const Job& job : jobs) {
+  for (const JobToRun& job : jobs) {
     MeasureInputs inputs = job.inputs;
     inputs.engine = engine;
     const Metrics metrics = measure(job.programs, inputs, false).metrics;
@@ -295,7 +297,7 @@ MeasuredJobs measure_jobs(const std::vector<Job>& jobs, EngineKind engine, bool 
   std::vector<Measurement> beside = measure_steps(together, jobs, result.window, engine, keep_logs);
   for (std::size_t j = 0; j < jobs.size(); ++j) {
     const Together one = lower_together({jobs[j]}, {found.steps[j]}, together.ticks());
-    CommonWindow own{
+    SharedWindow own{
         .begin = Seconds(0), .end = Seconds(kInfinity), .steps = {result.window.steps[j]}};
     own.steps.front().steady = true;
     std::vector<Measurement> by_itself = measure_steps(one, {jobs[j]}, own, engine, keep_logs);

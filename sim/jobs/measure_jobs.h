@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Every job begins at the same instant and repeats its step for as long as it takes until a common
-// window (common_window.h) holds as many steps of each as are to be measured. The window is doubled
+// window (shared_window.h) holds as many steps of each as are to be measured. The window is doubled
 // until its halves agree on the mean step of every job, or it is long enough. Then each job is run
 // by itself, with the same steps in the same ticks: what two jobs do not share costs neither a
 // tick.
@@ -11,14 +11,14 @@
 #include <string>
 #include <vector>
 
-#include "sim/jobs/common_window.h"
+#include "sim/jobs/shared_window.h"
 #include "sim/measure/metrics.h"
 
 namespace interlock {
 
 /// A job: its programs by their number of steps, written out and of all its ranks (see
 /// LowerInputs), and what is measured of them.
-struct Job {
+struct JobToRun {
   ProgramOfSteps programs;
   MeasureInputs inputs;  // `steps` at least in the window; engine and explain are not asked
 };
@@ -27,8 +27,8 @@ struct MeasuredJob {
   Measurement alone, together;  // of the same steps
 };
 
-/// What the jobs do to one link, over their steps in the window.
-struct LinkLoad {
+/// Load of the jobs on one link, over their steps in the window.
+struct JobsLink {
   std::string name;
   std::vector<double> utilisation;  // by each job
   double total = 0;
@@ -36,11 +36,11 @@ struct LinkLoad {
 };
 
 struct MeasuredJobs {
-  CommonWindow window;
+  SharedWindow window;
   double drift = 0;     // see drift()
   bool steady = false;  // drift is below kMostDrift
   std::vector<MeasuredJob> jobs;
-  std::vector<LinkLoad> links;  // that carry anything, the busiest first
+  std::vector<JobsLink> links;  // that carry anything, the busiest first
 };
 
 /// The most that the halves of a steady window differ.
@@ -48,6 +48,6 @@ inline constexpr double kMostDrift = 0.005;
 
 /// Runs and measures `jobs`. `keep_logs`: of the whole runs.
 /// Throws: Error if a window takes too many tasks, or on deadlock.
-MeasuredJobs measure_jobs(const std::vector<Job>& jobs, EngineKind engine, bool keep_logs);
+MeasuredJobs measure_jobs(const std::vector<JobToRun>& jobs, EngineKind engine, bool keep_logs);
 
 }  // namespace interlock

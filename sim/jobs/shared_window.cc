@@ -1,14 +1,14 @@
 // The window in which jobs run beside each other.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/jobs/common_window.h"
+#include "sim/jobs/shared_window.h"
 
 #include <algorithm>
 #include <cmath>
 
 namespace interlock {
 
-CommonWindow common_window(const std::vector<JobSteps>& jobs) {
-  CommonWindow window{.begin = Seconds(0), .end = Seconds(kInfinity), .steps = {}};
+SharedWindow shared_window(const std::vector<JobSteps>& jobs) {
+  SharedWindow window{.begin = Seconds(0), .end = Seconds(kInfinity), .steps = {}};
   for (const JobSteps& job : jobs) {
     const auto fill = static_cast<std::size_t>(job.fill);
     const auto last = job.ends.size() - 1 - static_cast<std::size_t>(job.dry);
@@ -30,7 +30,7 @@ CommonWindow common_window(const std::vector<JobSteps>& jobs) {
 
 namespace {
 
-/// Returns the time from the begin of step `first` to the end of the one before step `end`.
+/// Returns the time from the start of step `first` to the end of the one before step `end`.
 Seconds time_of(const JobSteps& job, int first, int end) {
   const auto at = [&](int step) {
     return step < 0 ? Seconds(0) : job.ends[static_cast<std::size_t>(step)];
@@ -45,7 +45,7 @@ Seconds mean_step(const JobSteps& job, const StepWindow& window) {
   return time_of(job, window.first_step, end) / window.steps;
 }
 
-double drift(const std::vector<JobSteps>& jobs, const CommonWindow& window) {
+double drift(const std::vector<JobSteps>& jobs, const SharedWindow& window) {
   double most = 0;
   for (std::size_t j = 0; j < jobs.size(); ++j) {
     const StepWindow& steps = window.steps[j];

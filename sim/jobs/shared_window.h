@@ -1,5 +1,4 @@
-// Common window: the time in which all jobs of a cluster run beside each other, and their steps in
-// it.
+// Shared window: the time in which all jobs of a cluster run, and the steps of each in it.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Steps of jobs have lengths of their own, so none of them divides the other's. The window begins
@@ -24,20 +23,20 @@ struct JobSteps {
   int dry = 1;                // last steps that lack what later ones would do meanwhile
 };
 
-struct CommonWindow {
+struct SharedWindow {
   Seconds begin, end;
   std::vector<StepWindow> steps;  // of each job: those that lie in it as a whole
 };
 
 /// Returns the window; its end is before its begin if the runs are too short for one.
 /// REQUIRES: each job ran more steps than fill it and run dry.
-CommonWindow common_window(const std::vector<JobSteps>& jobs);
+SharedWindow shared_window(const std::vector<JobSteps>& jobs);
 
 /// Returns the mean length of the steps of a job in `window`. REQUIRES: it has some.
 Seconds mean_step(const JobSteps& job, const StepWindow& window);
 
 /// Returns how far the first and the second half of the window are apart in what they say of a
 /// job's mean step, relative to it: the most of all jobs. 0 for jobs with one step.
-double drift(const std::vector<JobSteps>& jobs, const CommonWindow& window);
+double drift(const std::vector<JobSteps>& jobs, const SharedWindow& window);
 
 }  // namespace interlock
