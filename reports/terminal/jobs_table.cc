@@ -1,6 +1,7 @@
 // Jobs for a terminal: who loses what, where, and on which links.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "base/text.h"
@@ -76,12 +77,13 @@ Grid jobs_grid(const std::vector<JobsResult>& results) {
              {"Where", "", false},
              {"Alone", time.unit},
              {"Together", time.unit},
-             {"Loss", "%"},
-             {"Steps", "", true, true}},
+             {"Loss", "%"}},
             {}};
   if (several) {
     grid.columns.insert(grid.columns.begin(), {"Scenario", "", false});
-    grid.columns.push_back({"Busiest shared link", "%"});
+    grid.columns.push_back({"Shared", "%"});
+  } else {
+    grid.columns.push_back({"Steps", ""});
   }
   for (const JobsResult& result : results) {
     for (std::size_t j = 0; j < result.jobs.size(); ++j) {
@@ -92,12 +94,14 @@ Grid jobs_grid(const std::vector<JobsResult>& results) {
                                {place_words(asked)},
                                {scaled(step_of(job.alone).value(), time)},
                                {scaled(step_of(job.together).value(), time)},
-                               {percent_words(job.loss()), std::max(0.0, job.loss())},
-                               {std::to_string(job.together.measurement.metrics.measured_steps)}};
+                               {percent_words(job.loss())}};
       if (several) {
         const JobsLink* const link = busiest_shared(result);
         row.insert(row.begin(), {j == 0 ? own_name(result.question.name, common) : ""});
         row.push_back({link && j == 0 ? fixed(100 * link->total, 1) : j == 0 ? kUnknown : ""});
+      } else {
+        row.back().bar = std::max(0.0, job.loss());
+        row.push_back({std::to_string(job.together.measurement.metrics.measured_steps)});
       }
       grid.rows.push_back(std::move(row));
     }

@@ -13,7 +13,9 @@ namespace {
 JobToRun job_of(const Plan& plan) {
   LowerInputs inputs = lower_inputs(plan);
   inputs.written_out = true;
-  return {.programs = programs_of(plan, std::move(inputs)), .inputs = measure_inputs(plan)};
+  return {.name = plan.question.name,
+          .programs = programs_of(plan, std::move(inputs)),
+          .inputs = measure_inputs(plan)};
 }
 
 ScenarioResult result_of(Plan plan, const std::string& words, Measurement measurement) {

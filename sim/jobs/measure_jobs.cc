@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "sim/jobs/joined_program.h"
 #include "sim/measure/collect.h"
 #include "sim/measure/self_check.h"
@@ -105,6 +106,7 @@ std::vector<int> further_steps(const std::vector<JobSteps>& jobs, const std::vec
 /// A run whose window is long enough.
 struct Found {
   std::vector<int> steps;
+  std::vector<JobSteps> ran;
   SharedWindow window;
   double drift = 0, ticks = kAnyTicks;
 };
@@ -140,7 +142,7 @@ Found find_run(const std::vector<JobToRun>& jobs, std::vector<int> steps,
     if (std::none_of(ran.begin(), ran.end(), too_few)) {
       const SharedWindow window = shared_window(ran);
       if (holds(window, wanted)) {
-        found = {steps, window, drift(ran, window), together.ticks()};
+        found = {steps, ran, window, drift(ran, window), together.ticks()};
         if (found.drift <= kMostDrift || times >= kMostTimes || 2 * tasks > kFewTasks) return found;
         times *= 2;
         for (int& count : wanted) count *= 2;
@@ -214,22 +216,27 @@ class JobMeter {
 
 using Clock = std::chrono::steady_clock;
 
-/// Runs `together` and measures the steps of `window` of each job.
+/// How runs are run.
+struct RunWay {
+  EngineKind engine = EngineKind::Native;
+  bool keeps_logs = false;
+};
+
+/// Runs `together` once more, and measures the steps of `window` of each job. `ran`: the ends of
+/// all steps.
 std::vector<Measurement> measure_steps(const Together& together, const std::vector<JobToRun>& jobs,
-                                       const SharedWindow& window, EngineKind engine,
-                                       bool keeps_logs) {
+                                       const std::vector<JobSteps>& ran, const SharedWindow& window,
+                                       const RunWay& way) {
   const auto began = Clock::now();
-  const std::vector<int> fills(jobs.size(), 0);
-  const std::vector<JobSteps> ran = ends_of(together, fills, engine);
   std::vector<std::unique_ptr<JobMeter>> meters;
   std::vector<TraceSink> sinks;
   for (std::size_t j = 0; j < jobs.size(); ++j) {
-    meters.push_back(
-        std::make_unique<JobMeter>(together.jobs[j], window, window.steps[j], ran[j], keeps_logs));
+    meters.push_back(std::make_unique<JobMeter>(together.jobs[j], window, window.steps[j], ran[j],
+                                                way.keeps_logs));
     sinks.push_back(meters.back()->sink());
   }
   const RunSummary summary =
-      run_program(together.joined.program, engine, parted(together.joined, sinks));
+      run_program(together.joined.program, way.engine, parted(together.joined, sinks));
   std::vector<Measurement> measured;
   for (std::size_t j = 0; j < jobs.size(); ++j) {
     measured.push_back(meters[j]->finish(jobs[j].inputs, summary.engine));
@@ -260,29 +267,49 @@ std::vector<JobsLink> loads_of(const std::vector<MeasuredJob>& jobs) {
   return loads;
 }
 
+/// Measures each job by itself, in as few steps as show it.
+std::vector<Metrics> measure_alone(const std::vector<JobToRun>& jobs, EngineKind engine) {
+  std::vector<Metrics> alone;
+  for (const JobToRun& job : jobs) {
+    MeasureInputs inputs = job.inputs;
+    inputs.engine = engine;
+    try {
+      alone.push_back(measure(job.programs, inputs, false).metrics);
+    } catch (const Error& error) {
+      throw Error("job " + in_quotes(job.name) + ": " + error.what());
+    }
+  }
+  return alone;
+}
+
+/// Returns the steps of each job with which the window is looked for: as many as take the time that
+/// the job with the longest ones needs for its own, were each alone.
+std::vector<int> first_steps(const std::vector<JobToRun>& jobs, const std::vector<Metrics>& alone) {
+  constexpr double kMost = 1e9;
+  const auto wanted = [&](std::size_t j) {
+    return std::max(1, alone[j].fill_steps) + jobs[j].inputs.steps + 2;
+  };
+  Seconds longest(0);
+  for (std::size_t j = 0; j < jobs.size(); ++j) {
+    longest = std::max(longest, alone[j].step_time * wanted(j));
+  }
+  std::vector<int> steps;
+  for (std::size_t j = 0; j < jobs.size(); ++j) {
+    const Seconds own = alone[j].step_time;
+    const double count = own > Seconds(0) ? std::min(longest / own, kMost) : 0;
+    steps.push_back(std::max(wanted(j), static_cast<int>(std::ceil(count))));
+  }
+  return steps;
+}
+
 }  // namespace
 
 MeasuredJobs measure_jobs(const std::vector<JobToRun>& jobs, EngineKind engine, bool keep_logs) {
   engine = engine_of_many(engine);
-  std::vector<int> fills, steps;
-  std::vector<Seconds> alone;
-  for (const JobToRun& job : jobs) {
-    MeasureInputs inputs = job.inputs;
-    inputs.engine = engine;
-    const Metrics metrics = measure(job.programs, inputs, false).metrics;
-    fills.push_back(std::max(1, metrics.fill_steps));
-    alone.push_back(metrics.step_time);
-  }
-  Seconds longest(0);
-  for (std::size_t j = 0; j < jobs.size(); ++j) {
-    longest = std::max(longest, alone[j] * (fills[j] + jobs[j].inputs.steps + 2));
-  }
-  for (std::size_t j = 0; j < jobs.size(); ++j) {
-    const double count = alone[j] > Seconds(0) ? longest / alone[j] : 0;
-    steps.push_back(std::max(fills[j] + jobs[j].inputs.steps + 2,
-                             static_cast<int>(std::ceil(std::min(count, 1e9)))));
-  }
-  const Found found = find_run(jobs, steps, fills, engine);
+  const std::vector<Metrics> alone = measure_alone(jobs, engine);
+  std::vector<int> fills;
+  for (const Metrics& metrics : alone) fills.push_back(std::max(1, metrics.fill_steps));
+  const Found found = find_run(jobs, first_steps(jobs, alone), fills, engine);
   MeasuredJobs result{.window = found.window,
                       .drift = found.drift,
                       .steady = found.drift <= kMostDrift,
@@ -294,13 +321,15 @@ MeasuredJobs measure_jobs(const std::vector<JobToRun>& jobs, EngineKind engine, 
     throw Error("the jobs have more than " + std::to_string(kMostTasksLogged / 1'000'000) +
                 " million tasks, too many to draw; expected fewer steps, or no picture");
   }
-  std::vector<Measurement> beside = measure_steps(together, jobs, result.window, engine, keep_logs);
+  const RunWay way = {engine, keep_logs};
+  std::vector<Measurement> beside = measure_steps(together, jobs, found.ran, result.window, way);
   for (std::size_t j = 0; j < jobs.size(); ++j) {
-    const Together one = lower_together({jobs[j]}, {found.steps[j]}, together.ticks());
-    SharedWindow own{
+    SharedWindow steps{
         .begin = Seconds(0), .end = Seconds(kInfinity), .steps = {result.window.steps[j]}};
-    own.steps.front().steady = true;
-    std::vector<Measurement> by_itself = measure_steps(one, {jobs[j]}, own, engine, keep_logs);
+    steps.steps.front().steady = alone[j].steady;
+    const Together one = lower_together({jobs[j]}, {found.steps[j]}, together.ticks());
+    const std::vector<JobSteps> ran = ends_of(one, {fills[j]}, engine);
+    std::vector<Measurement> by_itself = measure_steps(one, {jobs[j]}, ran, steps, way);
     result.jobs.push_back({std::move(by_itself.front()), std::move(beside[j])});
   }
   result.links = loads_of(result.jobs);

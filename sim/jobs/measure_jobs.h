@@ -19,6 +19,7 @@ namespace interlock {
 /// A job: its programs by their number of steps, written out and of all its ranks (see
 /// LowerInputs), and what is measured of them.
 struct JobToRun {
+  std::string name;  // in messages
   ProgramOfSteps programs;
   MeasureInputs inputs;  // `steps` at least in the window; engine and explain are not asked
 };

@@ -1,0 +1,2 @@
+// Empty.
+// SPDX-License-Identifier: Apache-2.0
