@@ -1,4 +1,4 @@
-// Where jobs lie, and that only links tell one place from another.
+// Places of jobs, which differ in their links alone.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
