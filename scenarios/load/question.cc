@@ -296,8 +296,8 @@ Question load_question(const JsonValue& value, KnownParts& known, Diagnostics& d
   const JsonNode document = {&value, ""};
   if (value.kind == JsonValue::Kind::Object && value.find("jobs") != nullptr) {
     report(diagnostics, document.child("jobs"),
-           "several jobs on one cluster are answered by interlock simulate FILE alone; expected "
-           "one scenario");
+           "several jobs on one cluster are a question to interlock simulate; expected one "
+           "scenario");
     return {};
   }
   if (value.kind == JsonValue::Kind::Object && value.find("workload") != nullptr) {

@@ -150,8 +150,8 @@ TEST_CASE("all else that loads scenarios refuses jobs in one sentence") {
     return "";
   };
   const std::string expected =
-      "jobs.json:2: /jobs: several jobs on one cluster are answered by interlock simulate FILE "
-      "alone; expected one scenario";
+      "jobs.json:2: /jobs: several jobs on one cluster are a question to interlock simulate; "
+      "expected one scenario";
   CHECK(refusal([](const JsonValue& document) { load_questions(document); }) == expected);
   CHECK(refusal([](const JsonValue& document) {
           load_point(std::make_shared<const JsonValue>(document));
