@@ -135,7 +135,11 @@ ContractObject job() {
           {"placement", either({one_of({"packed", "spread"}), object("job.placement")}), "packed",
            "Its devices. `packed`: the first free ones. `spread`: whole free nodes, which are "
            "dealt to the spread jobs in turn. Or those that are named; these are taken first, "
-           "then packed jobs are placed in order, then spread ones."}}};
+           "then packed jobs are placed in order, then spread ones."},
+          {"start", time(), "0 s",
+           "When its first step begins. Jobs whose steps are alike stay as far apart in time as "
+           "they "
+           "begin, which decides how much of their traffic meets."}}};
 }
 
 ContractObject job_placement() {

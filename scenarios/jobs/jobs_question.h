@@ -24,7 +24,8 @@ struct JobsQuestion {
   std::vector<SweptValue> swept;              // by it
   Cluster cluster;
   EngineKind engine = EngineKind::Auto;
-  std::vector<Question> jobs;  // on that cluster; mesh.placed says which devices
+  std::vector<Question> jobs;   // on that cluster; mesh.placed says which devices
+  std::vector<Seconds> starts;  // when each begins
 };
 
 /// Tells whether `document` asks about several jobs.

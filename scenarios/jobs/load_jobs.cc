@@ -104,6 +104,7 @@ std::string machine_problem(const Cluster& own, const Cluster& shared) {
 struct ReadJob {
   Question question;
   UnplacedJob place;
+  Seconds start;
 };
 
 /// Reads the scenario of a job by itself, and tells its mistakes as they are.
@@ -135,6 +136,7 @@ std::optional<ReadJob> read_job(const JsonNode& node, const Cluster& cluster, Kn
   const auto name = section.get("name");
   const std::string written = section.text("name", "");
   const PlacementRule rule = read_rule(section, diagnostics);
+  const Seconds start = section.seconds("start");
   std::optional<JsonValue> document = document_of(section, diagnostics);
   section.finish();
   if (!document || !mistakes.none()) return std::nullopt;
@@ -148,7 +150,7 @@ std::optional<ReadJob> read_job(const JsonNode& node, const Cluster& cluster, Kn
   }
   const JsonNode place = node.value->find("placement") ? node.child("placement") : node;
   const int devices = question->layout.mesh.devices();
-  return ReadJob{*question, {question->name, devices, rule, place}};
+  return ReadJob{*question, {question->name, devices, rule, place}, start};
 }
 
 /// Moves `question` to devices of the shared cluster. What its framework adds to devices stays.
@@ -176,8 +178,9 @@ void check_names(const JsonNode& list, std::vector<ReadJob>& jobs, Diagnostics& 
   }
 }
 
-std::vector<Question> read_jobs(const JsonNode& list, const Cluster& cluster, KnownParts& known,
-                                Diagnostics& diagnostics) {
+void read_jobs(const JsonNode& list, KnownParts& known, JobsQuestion& question,
+               Diagnostics& diagnostics) {
+  const Cluster& cluster = question.cluster;
   std::vector<ReadJob> jobs;
   const Mistakes mistakes(diagnostics);
   for (std::size_t j = 0; j < list.value->items.size(); ++j) {
@@ -185,19 +188,18 @@ std::vector<Question> read_jobs(const JsonNode& list, const Cluster& cluster, Kn
       jobs.push_back(std::move(*job));
     }
   }
-  if (!mistakes.none()) return {};
+  if (!mistakes.none()) return;
   check_names(list, jobs, diagnostics);
   std::vector<UnplacedJob> places;
   places.reserve(jobs.size());
   for (const ReadJob& job : jobs) places.push_back(job.place);
   std::vector<std::vector<int>> devices = place_jobs(cluster, places, diagnostics);
-  std::vector<Question> questions;
-  if (!mistakes.none()) return questions;
+  if (!mistakes.none()) return;
   for (std::size_t j = 0; j < jobs.size(); ++j) {
     move_to(cluster, std::move(devices[j]), jobs[j].question);
-    questions.push_back(std::move(jobs[j].question));
+    question.jobs.push_back(std::move(jobs[j].question));
+    question.starts.push_back(jobs[j].start);
   }
-  return questions;
 }
 
 /// Reads "simulate", of which the engine alone means something for several jobs.
@@ -242,7 +244,7 @@ JobsQuestion load_one_of(const JsonValue& value, KnownParts& known, Diagnostics&
     report(diagnostics, *node, "several jobs share a cluster of one machine; got several machines");
     return question;
   }
-  question.jobs = read_jobs(*list, question.cluster, known, diagnostics);
+  read_jobs(*list, known, question, diagnostics);
   return question;
 }
 

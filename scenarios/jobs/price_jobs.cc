@@ -10,11 +10,12 @@
 namespace interlock {
 namespace {
 
-JobToRun job_of(const Plan& plan) {
+JobToRun job_of(const Plan& plan, Seconds start) {
   LowerInputs inputs = lower_inputs(plan);
   inputs.written_out = true;
   return {.name = plan.question.name,
           .programs = programs_of(plan, std::move(inputs)),
+          .start = start,
           .inputs = measure_inputs(plan)};
 }
 
@@ -30,9 +31,9 @@ ScenarioResult result_of(Plan plan, const std::string& words, Measurement measur
 JobsResult price_jobs(const JobsQuestion& question, bool keep_logs) {
   std::vector<Plan> plans;
   std::vector<JobToRun> jobs;
-  for (const Question& job : question.jobs) {
-    plans.push_back(make_plan(job));
-    jobs.push_back(job_of(plans.back()));
+  for (std::size_t j = 0; j < question.jobs.size(); ++j) {
+    plans.push_back(make_plan(question.jobs[j]));
+    jobs.push_back(job_of(plans.back(), question.starts[j]));
   }
   MeasuredJobs measured;
   try {

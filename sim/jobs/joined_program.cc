@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "sim/lower/links/shared_links.h"
+#include "sim/program/ticks.h"
 
 namespace interlock {
 namespace {
@@ -47,14 +48,6 @@ class Joiner {
       one.index += first_of(one.code);
       all_.instructions.push_back(one);
     }
-    for (Segment one : job_.segments) {
-      one.first += begin_.instruction;
-      all_.segments.push_back(one);
-    }
-    for (Stream one : job_.streams) {
-      one.first += begin_.segment;
-      all_.streams.push_back(one);
-    }
     for (Rank one : job_.ranks) {
       CHECK(one.order.empty(), "jobs that are not frozen");
       one.first_stream += begin_.stream;
@@ -78,6 +71,32 @@ class Joiner {
       move(one.next, begin_.event);
       all_.events.push_back(one);
     }
+  }
+
+  /// Adds the loops of all streams, behind a wait for the clock if the job begins later.
+  void add_streams(Seconds start) {
+    const int clock = static_cast<int>(all_.events.size());  // behind the job's own
+    const int wait = static_cast<int>(all_.instructions.size());
+    const bool waits = start > Seconds(0);
+    if (waits) {
+      all_.instructions.push_back({Opcode::Wait, clock, 0});
+      all_.events.push_back({});
+    }
+    for (Stream one : job_.streams) {
+      const int first = one.first, count = one.count;
+      one.first = size_of(all_.segments);
+      if (waits) {
+        all_.segments.push_back({.first = wait, .count = 1});
+        ++one.lead;
+        ++one.count;
+      }
+      for (int s = first; s < first + count; ++s) {
+        all_.segments.push_back(job_.segments[static_cast<std::size_t>(s)]);
+        all_.segments.back().first += begin_.instruction;
+      }
+      all_.streams.push_back(one);
+    }
+    if (waits) add_clock(start, clock);
   }
 
   void add_messages(const std::vector<int>& links) {
@@ -113,6 +132,17 @@ class Joiner {
   }
 
  private:
+  /// Adds a rank that records `event` after `start`.
+  void add_clock(Seconds start, int event) {
+    const Seconds rounded = in_seconds(all_, in_ticks(all_, start));
+    all_.ranks.push_back({.first_stream = size_of(all_.streams), .streams = 1});
+    all_.streams.push_back({.first = size_of(all_.segments), .count = 1});
+    all_.segments.push_back({.first = size_of(all_.instructions), .count = 2});
+    all_.instructions.push_back({Opcode::Compute, size_of(all_.ops), 0});
+    all_.instructions.push_back({Opcode::Record, event, 0});
+    all_.ops.push_back({.stage = begin_.stage, .loss = begin_.stage, .duration = rounded});
+  }
+
   int first_of(Opcode code) const {
     switch (code) {
       case Opcode::Compute:
@@ -160,13 +190,14 @@ int job_of(const JoinedProgram& joined, int JobBegin::*kind, int part) {
 
 }  // namespace
 
-JoinedProgram join(const std::vector<Program>& jobs) {
+JoinedProgram join(const std::vector<Program>& jobs, const std::vector<Seconds>& starts) {
   JoinedProgram joined;
   Program& all = joined.program;
   all.stages = 0;
   all.ticks_per_second = jobs.front().ticks_per_second;
   LinksByName known;
-  for (const Program& job : jobs) {
+  for (std::size_t j = 0; j < jobs.size(); ++j) {
+    const Program& job = jobs[j];
     CHECK(job.ticks_per_second == all.ticks_per_second, "jobs of equal ticks");
     CHECK(!job.variation.of_compute() && !job.variation.of_transfers() && !job.packed &&
               job.wire_order.empty() && !job.ignores_contention,
@@ -175,10 +206,11 @@ JoinedProgram join(const std::vector<Program>& jobs) {
     Joiner joiner(job, joined);
     joiner.add_code();
     joiner.add_messages(joined.links.back());
+    joined.ranks.push_back(size_of(job.ranks));
+    joiner.add_streams(starts.empty() ? Seconds(0) : starts[j]);
     all.stages += job.stages;
     if (job.interference.empty() && all.interference.empty()) continue;
-    const std::size_t before = all.ranks.size() - job.ranks.size();
-    all.interference.resize(before);
+    all.interference.resize(static_cast<std::size_t>(joined.begins.back().rank));
     all.interference.insert(all.interference.end(), job.interference.begin(),
                             job.interference.end());
     all.interference.resize(all.ranks.size());
@@ -194,8 +226,8 @@ TraceSink parted(const JoinedProgram& joined, const std::vector<TraceSink>& sink
   });
   sink.span = [&](Span span) {
     const auto job = static_cast<std::size_t>(job_of(joined, &JobBegin::rank, span.rank));
-    if (!sinks[job].span) return;
     span.rank -= joined.begins[job].rank;
+    if (!sinks[job].span || span.rank >= joined.ranks[job]) return;  // a clock
     span.op -= joined.begins[job].op;
     sinks[job].span(span);
   };

@@ -28,13 +28,15 @@ struct JobBegin {
 struct JoinedProgram {
   Program program;  // its steps and micro-batches are 1: those of jobs differ
   std::vector<JobBegin> begins;
+  std::vector<int> ranks;  // of each job; what is between them and the next job's is a clock
   std::vector<std::vector<int>> links;  // by job, then by its own link: the joined program's
 };
 
-/// Joins `jobs`, and marks the links that they share.
+/// Joins `jobs`, and marks the links that they share. `starts`: when each begins; empty: at once. A
+/// job that begins later has a clock behind its ranks, for which all of its streams wait at first.
 /// REQUIRES: they have equal ticks, stand for no others, do not vary and are not frozen; links of
 /// one name are alike.
-JoinedProgram join(const std::vector<Program>& jobs);
+JoinedProgram join(const std::vector<Program>& jobs, const std::vector<Seconds>& starts = {});
 
 /// Returns a sink that hands what happens to each job to its own of `sinks`, in its own numbers.
 /// Both outlive it.

@@ -36,6 +36,8 @@ struct Together {
 /// Lowers `jobs` in ticks that serve all of them, and no finer than `most`.
 Together lower_together(const std::vector<JobToRun>& jobs, const std::vector<int>& steps,
                         double most) {
+  std::vector<Seconds> starts;
+  for (const JobToRun& job : jobs) starts.push_back(job.start);
   for (;;) {
     Together made;
     double least = most;
@@ -47,7 +49,7 @@ Together lower_together(const std::vector<JobToRun>& jobs, const std::vector<int
       return job.ticks_per_second == least;
     });
     if (equal) {
-      made.joined = join(made.jobs);
+      made.joined = join(made.jobs, starts);
       const double needed = finest_ticks(made.joined.program, least);
       if (needed == least) return made;
       least = needed;
@@ -327,10 +329,12 @@ MeasuredJobs measure_jobs(const std::vector<JobToRun>& jobs, EngineKind engine, 
     SharedWindow steps{
         .begin = Seconds(0), .end = Seconds(kInfinity), .steps = {result.window.steps[j]}};
     steps.steps.front().steady = alone[j].steady;
-    const Together one = lower_together({jobs[j]}, {found.steps[j]}, together.ticks());
+    JobToRun by_itself = jobs[j];
+    by_itself.start = Seconds(0);
+    const Together one = lower_together({by_itself}, {found.steps[j]}, together.ticks());
     const std::vector<JobSteps> ran = ends_of(one, {fills[j]}, engine);
-    std::vector<Measurement> by_itself = measure_steps(one, {jobs[j]}, ran, steps, way);
-    result.jobs.push_back({std::move(by_itself.front()), std::move(beside[j])});
+    std::vector<Measurement> alone_again = measure_steps(one, {by_itself}, ran, steps, way);
+    result.jobs.push_back({std::move(alone_again.front()), std::move(beside[j])});
   }
   result.links = loads_of(result.jobs);
   return result;

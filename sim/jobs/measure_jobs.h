@@ -1,7 +1,7 @@
 // measure_jobs: programs of several jobs to the metrics of each, alone and beside the others.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every job begins at the same instant and repeats its step for as long as it takes until a common
+// Every job begins at its start and repeats its step for as long as it takes until a common
 // window (shared_window.h) holds as many steps of each as are to be measured. The window is doubled
 // until its halves agree on the mean step of every job, or it is long enough. Then each job is run
 // by itself, with the same steps in the same ticks: what two jobs do not share costs neither a
@@ -21,6 +21,7 @@ namespace interlock {
 struct JobToRun {
   std::string name;  // in messages
   ProgramOfSteps programs;
+  Seconds start;         // when it begins
   MeasureInputs inputs;  // `steps` at least in the window; engine and explain are not asked
 };
 

@@ -6,6 +6,7 @@
 // in T = S / (1 GB/s).
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "scenarios/jobs/price_jobs.h"
@@ -18,6 +19,7 @@ using Json = nlohmann::ordered_json;
 struct DataParallel {
   double compute_ms = 1, transfer_ms = 1;
   int steps = 8;
+  double start_ms = 0;
 };
 
 Json machine(int per_node) {
@@ -47,7 +49,8 @@ Json document_of(const std::vector<DataParallel>& jobs) {
     scenario["cluster"]["nodes"] = each == 1 ? 2 : 1;
     document["jobs"].push_back({{"name", "job " + std::to_string(document["jobs"].size())},
                                 {"scenario", scenario},
-                                {"placement", {{"nodes", {0, 1}}}}});
+                                {"placement", {{"nodes", {0, 1}}}},
+                                {"start", std::to_string(job.start_ms) + " ms"}});
   }
   return document;
 }
@@ -98,6 +101,23 @@ TEST_CASE("a job that always sends takes half of the other's link, and loses wha
   CHECK(slow >= 40);
   CHECK(quick == doctest::Approx(slow * 70.0).epsilon(0.05));
   CHECK((result.end - result.begin).value() * 1e3 == doctest::Approx(10.0 * slow).epsilon(0.1));
+}
+
+// The later one finds s of the other's transfer done. Both then have half of the card until that
+// has ended, after s + 2 (T - s); the later one then sends its last s alone. Each takes C + 2 T - s
+// from the start of its step, and stays s behind: until s = T, from where on they never meet.
+TEST_CASE("equal jobs that begin s apart take C + 2 T - s, and C + T where they never meet") {
+  const double compute = 5, transfer = 3;
+  for (const double start : {0.0, 0.5, 1.75, 3.0, 4.0}) {
+    const JobsResult result = priced({{compute, transfer}, {compute, transfer, 8, start}});
+    INFO("start " << start << " ms");
+    CHECK(result.steady);
+    for (const PricedJob& job : result.jobs) {
+      CHECK(step_ms(job.alone) == doctest::Approx(compute + transfer).epsilon(1e-9));
+      CHECK(step_ms(job.together) ==
+            doctest::Approx(compute + transfer + std::max(0.0, transfer - start)).epsilon(1e-9));
+    }
+  }
 }
 
 TEST_CASE("a job alone in a document of jobs has the step that simulate gives it") {

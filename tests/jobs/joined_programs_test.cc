@@ -34,8 +34,9 @@ void set_apart(Program& program, const std::string& name) {
 }
 
 /// Runs all of `jobs` together, and returns what happened to each.
-std::vector<Realised> run_together(const std::vector<Program>& jobs) {
-  const JoinedProgram joined = join(jobs);
+std::vector<Realised> run_together(const std::vector<Program>& jobs,
+                                   const std::vector<Seconds>& starts = {}) {
+  const JoinedProgram joined = join(jobs, starts);
   std::vector<TraceLog> logs(jobs.size());
   std::vector<TraceSink> sinks;
   for (TraceLog& log : logs) sinks.push_back(log_sink(log));
@@ -87,6 +88,45 @@ TEST_CASE("jobs that share no link do what they do alone, to the tick, under eve
   CHECK(met.size() == families().size());
 }
 
+/// Moves all that `run` tells to `start` later.
+Realised later(Realised run, Seconds start) {
+  for (Span& span : run.log.spans) {
+    span.start += start;
+    span.end += start;
+  }
+  for (Transfer& transfer : run.log.transfers) {
+    for (Seconds* time : {&transfer.sent, &transfer.start, &transfer.end, &transfer.arrival}) {
+      *time += start;
+    }
+  }
+  for (CollectiveSpan& span : run.log.collectives) {
+    for (Seconds* time : {&span.joined, &span.start, &span.end}) *time += start;
+  }
+  for (MemoryChange& change : run.log.memory) change.time += start;
+  run.summary.makespan += start;
+  return run;
+}
+
+TEST_CASE("a job that begins later does the same, as much later") {
+  int compared = 0;
+  for (std::uint64_t seed = 0; seed < static_cast<std::uint64_t>(cases(60)); ++seed) {
+    Random random(778, seed);
+    std::vector<Program> jobs =
+        programs_of_all({random_chain(random),
+                         seed % 2 == 0 ? random_chain(random) : random_choosing_chain(random)});
+    for (std::size_t j = 0; j < jobs.size(); ++j) set_apart(jobs[j], std::to_string(j) + " ");
+    if (!realise(jobs[0], run_native).deadlock.empty()) continue;
+    if (!realise(jobs[1], run_native).deadlock.empty()) continue;
+    INFO("seed " << seed);
+    const Seconds start(random.integer(1, 1000));
+    const std::vector<Realised> together = run_together(jobs, {Seconds(0), start});
+    CHECK(difference(alone(jobs[0]), together[0]) == "");
+    CHECK(difference(later(alone(jobs[1]), start), together[1], 1e-12) == "");
+    ++compared;
+  }
+  CHECK(compared > met_by_cases(40));
+}
+
 TEST_CASE("jobs that share links run natively as by SimGrid") {
   int compared = 0;
   for (std::uint64_t seed = 0; seed < static_cast<std::uint64_t>(cases(150)); ++seed) {
@@ -96,7 +136,8 @@ TEST_CASE("jobs that share links run natively as by SimGrid") {
       chain.cluster.mesh = seed % 2 == 0;
       for (StageCost& cost : chain.costs) cost.output += Bytes(500);
     }
-    const JoinedProgram joined = join(programs_of_all(chains));
+    const JoinedProgram joined =
+        join(programs_of_all(chains), {Seconds(0), Seconds(random.integer(0, 9))});
     if (!shares_links(joined.program)) continue;
     INFO("seed " << seed << ": " << describe(chains[0]) << " beside " << describe(chains[1]));
     CHECK(difference(realise(joined.program, run_native), realise_simgrid(joined.program)) == "");
