@@ -13,7 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json job_json(const Question& asked, const PricedJob& job) {
+Json job_json(const Question& asked, Seconds start, const PricedJob& job) {
   std::set<int> used;
   for (const int device : asked.layout.mesh.placed) used.insert(node_of(asked.cluster, device));
   const Metrics &alone = job.alone.measurement.metrics,
@@ -21,6 +21,7 @@ Json job_json(const Question& asked, const PricedJob& job) {
   return {{"name", clean_utf8(asked.name)},
           {"devices", asked.layout.mesh.placed},
           {"nodes", used},
+          {"start_s", start.value()},
           {"steps", together.measured_steps},
           {"step_time_alone_s", alone.step_time.value()},
           {"step_time_s", together.step_time.value()},
@@ -43,7 +44,7 @@ Json jobs_document(const JobsResult& result) {
             {"drift", result.drift}};
   json["jobs"] = Json::array();
   for (std::size_t j = 0; j < result.jobs.size(); ++j) {
-    json["jobs"].push_back(job_json(question.jobs[j], result.jobs[j]));
+    json["jobs"].push_back(job_json(question.jobs[j], question.starts[j], result.jobs[j]));
   }
   json["links"] = Json::array();
   for (const JobsLink& link : result.links) {

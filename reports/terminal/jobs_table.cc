@@ -26,6 +26,10 @@ std::string number_words(const std::vector<int>& numbers) {
          std::to_string(numbers.back());
 }
 
+std::string counted(std::size_t number, const std::string& noun) {
+  return std::to_string(number) + noun + (number == 1 ? "" : "s");
+}
+
 /// Returns where a job lies: "nodes 0 to 7", "nodes 0 to 3, 4 devices of each", "devices 0 to 3".
 std::string place_words(const Question& job) {
   const Cluster& cluster = job.cluster;
@@ -43,7 +47,7 @@ std::string place_words(const Question& job) {
   const std::size_t each = devices.size() / used.size();
   const auto all = static_cast<std::size_t>(cluster.machines.front().devices_per_node);
   const bool alike = each * used.size() == devices.size();
-  return each < all && alike ? words + ", " + std::to_string(each) + " devices of each" : words;
+  return each < all && alike ? words + ", " + counted(each, " device") + " of each" : words;
 }
 
 Seconds step_of(const ScenarioResult& result) { return result.measurement.metrics.step_time; }
@@ -159,10 +163,9 @@ std::vector<Headline> window_headlines(const JobsResult& result) {
 std::string subtitle(const JobsResult& result) {
   const Cluster& cluster = result.question.cluster;
   const int all = nodes(cluster);
-  return std::to_string(result.jobs.size()) + (result.jobs.size() == 1 ? " job on " : " jobs on ") +
-         std::to_string(cluster.devices) + " devices of " + cluster.name + ", " +
-         std::to_string(all) + (all == 1 ? " node" : " nodes") + ", " +
-         result.jobs.front().together.measurement.metrics.engine + " engine";
+  return counted(result.jobs.size(), " job") + " on " + std::to_string(cluster.devices) +
+         " devices of " + cluster.name + ", " + counted(static_cast<std::size_t>(all), " node") +
+         ", " + result.jobs.front().together.measurement.metrics.engine + " engine";
 }
 
 }  // namespace
