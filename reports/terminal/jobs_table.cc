@@ -26,7 +26,7 @@ std::string number_words(const std::vector<int>& numbers) {
          std::to_string(numbers.back());
 }
 
-std::string counted(std::size_t number, const std::string& noun) {
+std::string count_words(std::size_t number, const std::string& noun) {
   return std::to_string(number) + noun + (number == 1 ? "" : "s");
 }
 
@@ -47,7 +47,7 @@ std::string place_words(const Question& job) {
   const std::size_t each = devices.size() / used.size();
   const auto all = static_cast<std::size_t>(cluster.machines.front().devices_per_node);
   const bool alike = each * used.size() == devices.size();
-  return each < all && alike ? words + ", " + counted(each, " device") + " of each" : words;
+  return each < all && alike ? words + ", " + count_words(each, " device") + " of each" : words;
 }
 
 Seconds step_of(const ScenarioResult& result) { return result.measurement.metrics.step_time; }
@@ -163,8 +163,8 @@ std::vector<Headline> window_headlines(const JobsResult& result) {
 std::string subtitle(const JobsResult& result) {
   const Cluster& cluster = result.question.cluster;
   const int all = nodes(cluster);
-  return counted(result.jobs.size(), " job") + " on " + std::to_string(cluster.devices) +
-         " devices of " + cluster.name + ", " + counted(static_cast<std::size_t>(all), " node") +
+  return count_words(result.jobs.size(), " job") + " on " + std::to_string(cluster.devices) +
+         " devices of " + cluster.name + ", " + count_words(static_cast<std::size_t>(all), " node") +
          ", " + result.jobs.front().together.measurement.metrics.engine + " engine";
 }
 

@@ -57,7 +57,7 @@ ContractObject document() {
            {"workload", object("workload"), "none",
             "A run that was recorded, in place of `model`, `training` and all that belongs to "
             "them."},
-           {"jobs", list(object("job"), 1, 64), "one",
+           {"jobs", list(object("jobs"), 1, 64), "one",
             "Several jobs on the one `cluster`, whose links they share: what each loses. Beside it "
             "stand `cluster`, `name`, `simulate` with its `engine`, and `sweep` only. "
             "`interlock simulate` and `interlock check` take it."},
@@ -122,7 +122,7 @@ ContractObject quality() {
 
 ContractObject job() {
   return {
-      .name = "job",
+      .name = "jobs",
       .meaning = "One of several jobs on one cluster.",
       .keys = {
           {"scenario", either({text("llama.json"), object("")}), "required",
@@ -132,7 +132,7 @@ ContractObject job() {
           {"set", map(anything()), "",
            "Dotted paths in the scenario and the values that they are set to, as by `--set`."},
           {"name", text(), "the scenario's", "Name in tables and results; each has its own."},
-          {"placement", either({one_of({"packed", "spread"}), object("job.placement")}), "packed",
+          {"placement", either({one_of({"packed", "spread"}), object("jobs.placement")}), "packed",
            "Its devices. `packed`: the first free ones. `spread`: whole free nodes, which are "
            "dealt to the spread jobs in turn. Or those that are named; these are taken first, "
            "then packed jobs are placed in order, then spread ones."},
@@ -143,7 +143,7 @@ ContractObject job() {
 }
 
 ContractObject job_placement() {
-  return {.name = "job.placement",
+  return {.name = "jobs.placement",
           .meaning =
               "Where a job lies; one of the two. Its devices are numbered in this order, so "
               "that neighbours of its mesh are neighbours in the list.",

@@ -21,7 +21,7 @@ PlacementRule read_rule(Section& job, Diagnostics& diagnostics) {
   if (!node || node->value->kind != JsonValue::Kind::Object) {
     return {static_cast<Kind>(job.choice("placement"))};
   }
-  Section section(contract_object("job.placement"), *node, diagnostics);
+  Section section(contract_object("jobs.placement"), *node, diagnostics);
   PlacementRule rule;
   const auto read = [&](const char* key, Kind kind) {
     const auto list = section.get(key);
@@ -131,7 +131,7 @@ std::optional<Question> read_scenario(const JsonNode& node, JsonValue document, 
 
 std::optional<ReadJob> read_job(const JsonNode& node, const Cluster& cluster, KnownParts& known,
                                 Diagnostics& diagnostics) {
-  Section section(contract_object("job"), node, diagnostics);
+  Section section(contract_object("jobs"), node, diagnostics);
   const Mistakes mistakes(diagnostics);
   const auto name = section.get("name");
   const std::string written = section.text("name", "");

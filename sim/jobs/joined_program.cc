@@ -14,7 +14,7 @@ namespace interlock {
 namespace {
 
 /// Moves `number` on, unless it stands for nothing.
-void move(int& number, int by) {
+void shift(int& number, int by) {
   if (number >= 0) number += by;
 }
 
@@ -62,13 +62,13 @@ class Joiner {
     }
     for (Buffer one : job_.buffers) {
       one.stage += begin_.stage;
-      move(one.message, begin_.channel);
+      shift(one.message, begin_.channel);
       all_.buffers.push_back(one);
     }
     for (Event one : job_.events) {
-      move(one.collective, begin_.collective);
-      move(one.gives_back, begin_.buffer);
-      move(one.next, begin_.event);
+      shift(one.collective, begin_.collective);
+      shift(one.gives_back, begin_.buffer);
+      shift(one.next, begin_.event);
       all_.events.push_back(one);
     }
   }
@@ -105,16 +105,16 @@ class Joiner {
       one.to_rank += begin_.rank;
       one.from_stage += begin_.stage;
       one.to_stage += begin_.stage;
-      move(one.wire, begin_.wire);
-      move(one.replay, begin_.op);
+      shift(one.wire, begin_.wire);
+      shift(one.replay, begin_.op);
       for (WireFlow& flow : one.flows) flow.wire += begin_.wire;
       all_.channels.push_back(std::move(one));
     }
     for (Wire one : job_.wires) {
       one.from_rank += begin_.rank;
       one.to_rank += begin_.rank;
-      move(one.communicator, begin_.communicator);
-      move(one.part_of, begin_.wire);
+      shift(one.communicator, begin_.communicator);
+      shift(one.part_of, begin_.wire);
       for (int& link : one.links) link = links[static_cast<std::size_t>(link)];
       all_.wires.push_back(std::move(one));
     }
