@@ -164,8 +164,9 @@ std::string subtitle(const JobsResult& result) {
   const Cluster& cluster = result.question.cluster;
   const int all = nodes(cluster);
   return count_words(result.jobs.size(), " job") + " on " + std::to_string(cluster.devices) +
-         " devices of " + cluster.name + ", " + count_words(static_cast<std::size_t>(all), " node") +
-         ", " + result.jobs.front().together.measurement.metrics.engine + " engine";
+         " devices of " + cluster.name + ", " +
+         count_words(static_cast<std::size_t>(all), " node") + ", " +
+         result.jobs.front().together.measurement.metrics.engine + " engine";
 }
 
 }  // namespace

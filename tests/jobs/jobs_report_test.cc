@@ -1,4 +1,4 @@
-// What is told of jobs: the table, the JSON, and the runs that pages draw.
+// Reports of jobs: the table, the JSON, and the runs that pages draw.
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/jobs_report.h"
 
@@ -15,14 +15,16 @@ using Json = nlohmann::json;
 // step alone, 8 ms beside the other. Jobs on nodes of their own lose nothing.
 const std::string kTwo = R"({
   "name": "cards",
-  "cluster": {"kind": "machine", "name": "cards", "device": "a100-80g", "devices_per_node": 2, "nodes": 4,
+  "cluster": {"kind": "machine", "name": "cards", "device": "a100-80g",
+              "devices_per_node": 2, "nodes": 4,
               "port": {"bandwidth": "1000 GB/s"}, "cards": {"bandwidth": "1 GB/s"}},
   "jobs": [{"name": "one", "placement": {"nodes": [0, 1]}, "scenario": SCENARIO},
            {"name": "two", "placement": {"nodes": NODES}, "scenario": SCENARIO}]})";
 
 const std::string kScenario = R"({
   "model": {"kind": "profile", "modules": [{"forward": "2 ms", "parameters": "3 MB"}]},
-  "cluster": {"kind": "machine", "name": "cards", "device": "a100-80g", "devices_per_node": 2, "nodes": 1,
+  "cluster": {"kind": "machine", "name": "cards", "device": "a100-80g",
+              "devices_per_node": 2, "nodes": 1,
               "port": {"bandwidth": "1000 GB/s"}, "cards": {"bandwidth": "1 GB/s"}},
   "parallel": {"pipeline": 1, "data": 2, "overlap_gradients": false},
   "training": {"strategy": "global", "micro_batches": 1}})";
@@ -85,7 +87,7 @@ TEST_CASE("the JSON has each job alone and together, and how busy it makes each 
   CHECK(job["alone"]["format"] == "interlock-result/1");
   CHECK(job["together"]["step_time_s"] == job["step_time_s"]);
   CHECK(job["together"]["devices"][1]["device"] == 3);
-  // A result of one job can be simulated again by nobody: it does not know the others.
+  // A result of one job does not know the others, and cannot be simulated again.
   CHECK(job["together"]["scenario"].is_null());
   CHECK(json["scenario"]["jobs"].size() == 2);
   REQUIRE_FALSE(json["links"].empty());
