@@ -1,5 +1,4 @@
-// Jobs whose ranks divide their stages each in its own way: messages are many flows at once, and a
-// rank stands for several devices.
+// Jobs whose ranks divide their stages each in its own way: a message is many flows at once.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
