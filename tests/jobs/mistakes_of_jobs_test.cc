@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "scenarios/jobs/jobs_question.h"
+#include "scenarios/search/plan_search.h"
 #include "scenarios/sweep/sweep_plan.h"
 
 namespace interlock::mistakes_of_jobs_test {
@@ -153,6 +154,7 @@ TEST_CASE("all else that loads scenarios refuses jobs in one sentence") {
       "jobs.json:2: /jobs: several jobs on one cluster are a question to interlock simulate; "
       "expected one scenario";
   CHECK(refusal([](const JsonValue& document) { load_questions(document); }) == expected);
+  CHECK(refusal([](const JsonValue& document) { request_of(document); }) == expected);
   CHECK(refusal([](const JsonValue& document) {
           load_point(std::make_shared<const JsonValue>(document));
         }) == expected);
