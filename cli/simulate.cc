@@ -70,12 +70,21 @@ void check_of_jobs(const CommandOptions& options) {
                 " is for one scenario, and there are several jobs; expected --json, --report or "
                 "--svg");
   };
-  if (!options.csv.empty()) refuse("--csv");
   if (!options.trace.empty()) refuse("--trace");
   if (!options.memory_snapshot.empty()) refuse("--memory-snapshot");
   if (!options.kineto.empty()) refuse("--kineto");
   if (!options.chakra.empty()) refuse("--chakra");
   if (options.ranges > 0) refuse("--ranges");
+}
+
+/// Throws: Error if there are more runs of jobs than a page or a picture draws.
+void check_drawn(const std::vector<JobsQuestion>& questions) {
+  std::size_t runs = 0;
+  for (const JobsQuestion& question : questions) runs += 2 * question.jobs.size();
+  if (runs <= kMostDrawn) return;
+  throw Error("a page or a picture of jobs draws at most " + std::to_string(kMostDrawn) +
+              " runs, and there are " + std::to_string(runs) +
+              ": each job alone and together; expected fewer values in the sweep");
 }
 
 /// Simulates jobs that share a cluster, each alone and all together.
@@ -86,6 +95,7 @@ void simulate_jobs(const CommandOptions& options, const JsonValue& document) {
     if (!options.quiet) tell_notes(question.jobs);
   }
   const bool draws = draws_timelines(options);
+  if (draws) check_drawn(questions);
   std::vector<JobsResult> results;
   {
     Progress line("scenarios", questions.size(), 0, !options.quiet);
