@@ -4,7 +4,9 @@
 // Jobs have nothing in common but links. The joined program has all that each of them has, with
 // numbers that go on where those of the job before end; links of one name are one link, which the
 // wires of all jobs cross. An engine runs it like any other program. What its trace tells is handed
-// to each job in the job's own numbers, so that all that reads a run of one job reads its part.
+// to each job in the job's own numbers, so that all that reads a run of one job reads its part. A
+// job that shares no link does what it does alone, to the tick; but where a rank chooses its order,
+// which of its streams is first at a tie may be another.
 //
 // Example: two jobs of two ranks each, both of which send over the link "leaf0 up".
 //   job 0   ranks 0, 1   wire 0 over links 0 "node0 nic0 up", 1 "leaf0 up"

@@ -284,12 +284,19 @@ std::vector<Metrics> measure_alone(const std::vector<JobToRun>& jobs, EngineKind
   return alone;
 }
 
+/// Returns the first steps of a job that are not measured. One that does not settle was run for
+/// long in search of that, and has no more of a fill than of anything else that repeats.
+int fill_of(const JobToRun& job, const Metrics& alone) {
+  return std::max(1,
+                  alone.steady ? alone.fill_steps : std::min(alone.fill_steps, job.inputs.steps));
+}
+
 /// Returns the steps of each job with which the window is looked for: as many as take the time that
 /// the job with the longest ones needs for its own, were each alone.
 std::vector<int> first_steps(const std::vector<JobToRun>& jobs, const std::vector<Metrics>& alone) {
   constexpr double kMost = 1e9;
   const auto wanted = [&](std::size_t j) {
-    return std::max(1, alone[j].fill_steps) + jobs[j].inputs.steps + 2;
+    return fill_of(jobs[j], alone[j]) + jobs[j].inputs.steps + 2;
   };
   Seconds longest(0);
   for (std::size_t j = 0; j < jobs.size(); ++j) {
@@ -310,7 +317,7 @@ MeasuredJobs measure_jobs(const std::vector<JobToRun>& jobs, EngineKind engine, 
   engine = engine_of_many(engine);
   const std::vector<Metrics> alone = measure_alone(jobs, engine);
   std::vector<int> fills;
-  for (const Metrics& metrics : alone) fills.push_back(std::max(1, metrics.fill_steps));
+  for (std::size_t j = 0; j < jobs.size(); ++j) fills.push_back(fill_of(jobs[j], alone[j]));
   const Found found = find_run(jobs, first_steps(jobs, alone), fills, engine);
   MeasuredJobs result{.window = found.window,
                       .drift = found.drift,

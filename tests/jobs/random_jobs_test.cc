@@ -49,6 +49,7 @@ Json with_size(Json machine, int devices) {
 struct DrawnJob {
   Json scenario;
   int devices = 1;
+  double step = 0;  // seconds, alone
 };
 std::optional<DrawnJob> drawn_job(std::uint64_t seed, const Json& machine) {
   DrawnJob job{random_scenario(seed)};
@@ -64,7 +65,8 @@ std::optional<DrawnJob> drawn_job(std::uint64_t seed, const Json& machine) {
     const auto questions = load_questions(parse_json(job.scenario.dump(), "job"));
     if (questions.front().layout.data_parallel.outer.any()) return std::nullopt;
     job.devices = questions.front().layout.mesh.devices();
-    run_scenario(questions.front(), false);  // some orders cannot go on
+    const ScenarioResult alone = run_scenario(questions.front(), false);
+    job.step = alone.measurement.metrics.step_time.value();
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -86,6 +88,8 @@ std::optional<DrawnPair> drawn_pair(std::uint64_t seed, Random& random) {
     pair.document["jobs"].push_back(
         {{"name", "job " + std::to_string(j)}, {"scenario", job->scenario}});
   }
+  const auto [shorter, longer] = std::minmax(pair.jobs[0].step, pair.jobs[1].step);
+  if (longer > 30 * shorter) return std::nullopt;  // thousands of steps of one
   return pair;
 }
 
@@ -99,8 +103,15 @@ std::vector<int> numbers(int first, int count) {
   return all;
 }
 
-JobsResult priced(const Json& document, bool keep_logs) {
-  return price_jobs(load_jobs(parse_json(document.dump(), "jobs.json")).front(), keep_logs);
+/// Returns nothing for jobs whose steps are too unlike in length.
+std::optional<JobsResult> priced(const Json& document) {
+  const auto question = load_jobs(parse_json(document.dump(), "jobs.json")).front();
+  try {
+    return price_jobs(question, true);
+  } catch (const Error& error) {
+    REQUIRE(std::string(error.what()).find("million tasks") != std::string::npos);
+    return std::nullopt;
+  }
 }
 
 /// Says what a job does otherwise beside others than alone; "" if nothing.
@@ -114,7 +125,7 @@ std::string difference_of(const PricedJob& job) {
 }
 
 TEST_CASE("jobs on nodes of their own below one switch lose nothing, to the tick") {
-  int held = 0;
+  int held = 0, equal = 0;
   std::map<std::string, int> strategies;
   for (std::uint64_t seed = 0; seed < static_cast<std::uint64_t>(cases(60)); ++seed) {
     Random random(775, seed);
@@ -127,25 +138,35 @@ TEST_CASE("jobs on nodes of their own below one switch lose nothing, to the tick
     place(pair->document["jobs"][1], numbers(second, pair->jobs[1].devices));
     pair->document["cluster"] = with_size(pair->machine, second + pair->jobs[1].devices);
     INFO("seed " << seed << ": " << pair->document.dump());
-    const JobsResult result = priced(pair->document, true);
+    const auto found = priced(pair->document);
+    if (!found) continue;
+    const JobsResult& result = *found;
     for (const JobsLink& link : result.links) CHECK(link.jobs == 1);
     for (std::size_t j = 0; j < result.jobs.size(); ++j) {
       const PricedJob& job = result.jobs[j];
-      CHECK(difference_of(job) == "");
-      CHECK(job.loss() == 0);
+      if (chooses_order(job.alone.measurement.program)) {  // ties between its streams may differ
+        CHECK(job.loss() == doctest::Approx(0).scale(1).epsilon(0.02));
+      } else {
+        CHECK(difference_of(job) == "");
+        CHECK(job.loss() == 0);
+      }
       // And alone it is what simulate says, if that settles.
       const ScenarioResult plain = run_scenario(
           load_questions(parse_json(pair->jobs[j].scenario.dump(), "job")).front(), false);
       const Metrics& metrics = plain.measurement.metrics;
       if (metrics.steady && result.steady && !chooses_order(plain.measurement.program)) {
-        CHECK(job.alone.measurement.metrics.step_time.value() ==
-              doctest::Approx(metrics.step_time.value()).epsilon(result.drift > 0 ? 1e-2 : 1e-6));
+        // Over the same steps as beside the other, which need not be whole cycles of it.
+        const double own = job.alone.measurement.metrics.step_time.value();
+        const double simulated = metrics.step_time.value();
+        CHECK(own == doctest::Approx(simulated).epsilon(0.01));
+        equal += own == doctest::Approx(simulated).epsilon(1e-6) ? 1 : 0;
         ++held;
       }
       ++strategies[name_of(plain.plan.question.training().strategy)];
     }
   }
   MESSAGE(held << " jobs have the step that simulate says; " << strategies.size() << " strategies");
+  CHECK(equal * 10 >= held * 9);
   CHECK(held > met_by_cases(20));
   CHECK(strategies.size() > static_cast<std::size_t>(met_by_cases(6)));
 }
@@ -175,9 +196,12 @@ TEST_CASE("random pairs on any devices of a network cost natively what they cost
     pair->document["cluster"] = cluster;
     INFO("seed " << seed << ": " << pair->document.dump());
     pair->document["simulate"] = {{"engine", "native"}};
-    const JobsResult native = priced(pair->document, true);
+    const auto natively = priced(pair->document);
+    if (!natively) continue;
     pair->document["simulate"] = {{"engine", "simgrid"}};
-    const JobsResult simgrid = priced(pair->document, true);
+    const auto by_simgrid = priced(pair->document);
+    REQUIRE(by_simgrid.has_value());
+    const JobsResult &native = *natively, &simgrid = *by_simgrid;
     for (std::size_t j = 0; j < 2; ++j) {
       const auto run = [&](const JobsResult& result) {
         const Measurement& measured = result.jobs[j].together.measurement;
