@@ -21,7 +21,7 @@ std::string checks_json(const CommandOptions& options) {
     std::vector<std::string> mistakes;
     std::size_t scenarios = 0;
     try {
-      scenarios = load_inputs(one).size();
+      load_inputs(one, [&](const std::string&, std::size_t found) { scenarios = found; });
     } catch (const Error& error) {
       std::istringstream lines(error.what());
       for (std::string line; std::getline(lines, line);) mistakes.push_back(line);

@@ -21,6 +21,7 @@ namespace {
 
 JsonValue document_of(const CommandOptions& files) {
   JsonValue document = read_scenario_document(files.inputs.front(), files.overrides);
+  refuse_jobs(document);
   if (document.find("sweep") == nullptr) return document;
   throw Error(files.inputs.front() +
               ": /sweep: a search chooses plans itself; expected none: --set sweep=null");

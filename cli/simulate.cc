@@ -11,12 +11,16 @@
 //   Metrics   -write_outputs->   report     reports          table, JSON, page, pictures, traces
 //
 // The three in the middle are called by simulate_plan(): measuring asks for programs of as many
-// steps as it takes to find the steady state, and adds what days of such steps come to.
+// steps as it takes to find the steady state, and adds what days of such steps come to. Several
+// jobs on one cluster go the same way, with their programs joined before they are run:
+// price_jobs().
 #include "cli/console/inputs.h"
 #include "cli/console/outputs.h"
 #include "cli/console/progress.h"
 #include "cli/console/terminal.h"
 #include "cli/parser/commands.h"
+#include "reports/charts/picture_style.h"
+#include "reports/jobs_report.h"
 #include "reports/page/page_sections.h"
 #include "scenarios/simulate/run_scenario.h"
 
@@ -41,9 +45,7 @@ void keep_drawn(const std::vector<Question>& questions, std::vector<ScenarioResu
   }
 }
 
-void run(const CommandOptions& options, bool always_array) {
-  check_outputs(options);
-  const std::vector<Question> questions = load_inputs(options);
+void run(const CommandOptions& options, const std::vector<Question>& questions, bool always_array) {
   check_single(options, questions.size());
   std::vector<ScenarioResult> results;
   results.reserve(questions.size());
@@ -61,9 +63,73 @@ void run(const CommandOptions& options, bool always_array) {
   write_outputs(options, results, always_array || results.size() > 1);
 }
 
+/// Throws: Error if options ask for what one scenario has, and several jobs have not.
+void check_of_jobs(const CommandOptions& options) {
+  const auto refuse = [](const char* option) {
+    throw Error(std::string(option) +
+                " is for one scenario, and there are several jobs; expected --json, --report or "
+                "--svg");
+  };
+  if (!options.trace.empty()) refuse("--trace");
+  if (!options.memory_snapshot.empty()) refuse("--memory-snapshot");
+  if (!options.kineto.empty()) refuse("--kineto");
+  if (!options.chakra.empty()) refuse("--chakra");
+  if (options.ranges > 0) refuse("--ranges");
+}
+
+/// Throws: Error if there are more runs of jobs than a page or a picture draws.
+void check_drawn(const std::vector<JobsQuestion>& questions) {
+  std::size_t runs = 0;
+  for (const JobsQuestion& question : questions) runs += 2 * question.jobs.size();
+  if (runs <= kMostDrawn) return;
+  throw Error("a page or a picture of jobs draws at most " + std::to_string(kMostDrawn) +
+              " runs, and there are " + std::to_string(runs) +
+              ": each job alone and together; expected fewer values in the sweep");
+}
+
+/// Simulates jobs that share a cluster, each alone and all together.
+void simulate_jobs(const CommandOptions& options, const JsonValue& document) {
+  check_of_jobs(options);
+  const std::vector<JobsQuestion> questions = load_jobs(document);
+  for (const JobsQuestion& question : questions) {
+    if (!options.quiet) tell_notes(question.jobs);
+  }
+  const bool draws = draws_timelines(options);
+  if (draws) check_drawn(questions);
+  std::vector<JobsResult> results;
+  {
+    Progress line("scenarios", questions.size(), 0, !options.quiet);
+    for (const JobsQuestion& question : questions) {
+      results.push_back(price_jobs(question, draws));
+      line.advance("");
+    }
+  }
+  if (!options.quiet && options.json != "-") print(jobs_table(results, terminal_style()));
+  const std::vector<ScenarioResult> runs = runs_of_jobs(results);
+  if (options.require_fit) require_fit(runs);
+  // All texts are made before the first file is touched.
+  const std::string json = options.json.empty() ? "" : jobs_json(results);
+  const std::string page = options.report.empty() ? "" : html_report(runs);
+  const std::string picture = options.svg.empty() ? "" : svg_timelines(runs, {});
+  write_json(options.report, page, options.quiet);
+  write_json(options.svg, picture, options.quiet);
+  write_json(options.json, json, options.quiet);
+}
+
 }  // namespace
 
-void simulate(const CommandOptions& options) { run(options, false); }
-void compare(const CommandOptions& options) { run(options, true); }
+void simulate(const CommandOptions& options) {
+  check_outputs(options);
+  const JsonValue document = read_scenario_document(options.inputs.front(), options.overrides);
+  if (holds_jobs(document)) return simulate_jobs(options, document);
+  const std::vector<Question> questions = load_questions(document);
+  if (!options.quiet) tell_notes(questions);
+  run(options, questions, false);
+}
+
+void compare(const CommandOptions& options) {
+  check_outputs(options);
+  run(options, load_inputs(options), true);
+}
 
 }  // namespace interlock

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "cli/console/terminal.h"
+#include "scenarios/jobs/jobs_question.h"
 
 namespace interlock {
 
@@ -28,8 +29,12 @@ std::vector<Question> load_inputs(const CommandOptions& options, const FileLoade
   std::string mistakes;
   for (const std::string& input : options.inputs) {
     try {
-      std::vector<Question> found =
-          load_questions(read_scenario_document(input, options.overrides));
+      const JsonValue document = read_scenario_document(input, options.overrides);
+      if (loaded && holds_jobs(document)) {
+        loaded(input, load_jobs(document).size());
+        continue;
+      }
+      std::vector<Question> found = load_questions(document);
       if (loaded) loaded(input, found.size());
       std::move(found.begin(), found.end(), std::back_inserter(scenarios));
     } catch (const Error& error) {

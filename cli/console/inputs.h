@@ -16,7 +16,8 @@ using FileLoaded = std::function<void(const std::string& file, std::size_t scena
 /// Tells what was assumed of each model, each note once.
 void tell_notes(const std::vector<Question>& scenarios);
 
-/// Returns the scenarios of all files, in order. Throws: Error with the mistakes of every file.
+/// Returns the scenarios of all files, in order. Files of several jobs are told to `loaded`, and
+/// refused where there is none. Throws: Error with the mistakes of every file.
 std::vector<Question> load_inputs(const CommandOptions& options, const FileLoaded& loaded = {});
 
 }  // namespace interlock

@@ -23,7 +23,7 @@ ContractObject document() {
           {{"$schema", text("../scenario.schema.json"), "",
             "Path of the schema, for editors; not used."},
            {"name", text(), "the file's name without `.json`", "Name in tables and results."},
-           {"model", model_type(), "required, but beside a `workload`",
+           {"model", model_type(), "required, but beside a `workload` or `jobs`",
             "The network: a name of the zoo (`interlock list models`), the path of a model file or "
             "of a `config.json` of Hugging Face, or an object."},
            {"cluster", cluster_type(), "required",
@@ -38,7 +38,7 @@ ContractObject document() {
             "part more than stages. `auto`: searched by simulated steps, so that each device has "
             "room and a step is as short as can be found, together with `placement` and the "
             "schedule where these are `auto`, too."},
-           {"training", object("training"), "required, but beside a `workload`",
+           {"training", object("training"), "required, but beside a `workload` or `jobs`",
             "What is trained, and how."},
            {"simulate", object("simulate"), "", "How the run is simulated."},
            {"variation", object("variation"), "no variation",
@@ -57,13 +57,21 @@ ContractObject document() {
            {"workload", object("workload"), "none",
             "A run that was recorded, in place of `model`, `training` and all that belongs to "
             "them."},
+           {"jobs", list(object("jobs"), 1, 64), "one",
+            "Several jobs on the one `cluster`, whose links they share: what each loses. Beside it "
+            "stand `cluster`, `name`, `simulate` with its `engine`, and `sweep` only. "
+            "`interlock simulate` and `interlock check` take it."},
            {"sweep", object("sweep"), "one scenario",
             "Several scenarios in one file: dotted paths, and the values that each takes."},
            {"search", object("search"), "the usual plans",
             "Plans that `interlock search` chooses from, and what they may take. Other commands "
             "pass over it."}},
-      .needs = {{"model", "training"}, {"workload"}},
-      .apart = {{"workload", "model"}, {"workload", "training"}}};
+      .needs = {{"model", "training"}, {"workload"}, {"jobs"}},
+      .apart = {{"workload", "model"},
+                {"workload", "training"},
+                {"jobs", "model"},
+                {"jobs", "training"},
+                {"jobs", "workload"}}};
 }
 
 ContractObject simulate() {
@@ -112,6 +120,40 @@ ContractObject quality() {
                    {"source", text(), "", "Where it was published."}}};
 }
 
+ContractObject job() {
+  return {
+      .name = "jobs",
+      .meaning = "One of several jobs on one cluster.",
+      .keys = {
+          {"scenario", either({text("llama.json"), object("")}), "required",
+           "The scenario of the job, complete as if it stood alone: the path of its file, or an "
+           "object. Its own `cluster` says how many devices it has, and must be of the machine of "
+           "the shared one; the network is the shared one's."},
+          {"set", map(anything()), "",
+           "Dotted paths in the scenario and the values that they are set to, as by `--set`."},
+          {"name", text(), "the scenario's", "Name in tables and results; each has its own."},
+          {"placement", either({one_of({"packed", "spread"}), object("jobs.placement")}), "packed",
+           "Its devices. `packed`: the first free ones. `spread`: whole free nodes, which are "
+           "dealt to the spread jobs in turn. Or those that are named; these are taken first, "
+           "then packed jobs are placed in order, then spread ones."},
+          {"start", time(), "0 s",
+           "When its first step begins. Jobs whose steps are alike stay as far apart in time as "
+           "they "
+           "begin, which decides how much of their traffic meets."}}};
+}
+
+ContractObject job_placement() {
+  return {.name = "jobs.placement",
+          .meaning =
+              "Where a job lies; one of the two. Its devices are numbered in this order, so "
+              "that neighbours of its mesh are neighbours in the list.",
+          .keys = {{"nodes", list(whole(0), 1), "",
+                    "Nodes, each of which has as many of its devices: the first free ones."},
+                   {"devices", list(whole(0), 1), "", "Devices, by their numbers in the cluster."}},
+          .needs = {{"nodes"}, {"devices"}},
+          .apart = {{"nodes", "devices"}}};
+}
+
 ContractObject workload() {
   return {.name = "workload",
           .meaning =
@@ -149,7 +191,9 @@ std::vector<ContractObject> document_objects() {
           goal(),
           {.name = "goal.strategies", .meaning = "How long to train.", .keys = length_keys()},
           quality(),
-          workload()};
+          workload(),
+          job(),
+          job_placement()};
 }
 
 }  // namespace interlock::contract

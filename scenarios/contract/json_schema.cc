@@ -55,7 +55,8 @@ JsonValue with(JsonValue object, const std::string& key, JsonValue value) {
 JsonValue of_type(const std::string& type) { return json_object({{"type", json_text(type)}}); }
 
 JsonValue reference(const std::string& name) {
-  return json_object({{"$ref", json_text("#/definitions/" + name)}});
+  const std::string place = name.empty() ? "#" : "#/definitions/" + name;  // the document itself
+  return json_object({{"$ref", json_text(place)}});
 }
 
 /// Adds the finite bounds of `type` to `object`.

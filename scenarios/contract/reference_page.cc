@@ -78,6 +78,7 @@ std::string units_row(const std::string& name, QuantityKind dimension, const std
 
 /// Returns a link to the heading of the object, whose anchor is made as sites make it.
 std::string link_to(const std::string& object) {
+  if (object.empty()) return "[a scenario](#the-document)";
   std::string anchor;
   for (const char c : object) {
     const bool kept = std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_';

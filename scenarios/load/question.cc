@@ -99,6 +99,7 @@ Sections read_sections(const JsonNode& document, Question& question, KnownParts&
   if (const auto quality = section.get("quality")) check_quality(*quality, diagnostics);
   if (const auto search = section.get("search")) check_search(*search, diagnostics);
   section.get("workload");  // known, but in none that is read here
+  section.get("jobs");
   section.finish();
   return sections;
 }
@@ -332,10 +333,28 @@ int message_parts(const Question& question) {
   return question.training().framework.divides_messages && equal ? sharding.tensor : 1;
 }
 
+/// Reports a document of several jobs; returns whether it is one.
+bool report_jobs(const JsonNode& document, Diagnostics& diagnostics) {
+  const bool holds =
+      document.value->kind == JsonValue::Kind::Object && document.value->find("jobs") != nullptr;
+  if (!holds) return false;
+  report(diagnostics, document.child("jobs"),
+         "several jobs on one cluster are a question to interlock simulate; expected one "
+         "scenario");
+  return true;
+}
+
 }  // namespace
+
+void refuse_jobs(const JsonValue& document) {
+  Diagnostics diagnostics;
+  report_jobs({&document, ""}, diagnostics);
+  diagnostics.throw_if_any();
+}
 
 Question load_question(const JsonValue& value, KnownParts& known, Diagnostics& diagnostics) {
   const JsonNode document = {&value, ""};
+  if (report_jobs(document, diagnostics)) return {};
   if (value.kind == JsonValue::Kind::Object && value.find("workload") != nullptr) {
     return load_workload(document, diagnostics);
   }

@@ -123,6 +123,9 @@ Precision precision_of(const Question& question);
 JsonValue read_scenario_document(const std::string& path,
                                  const std::vector<std::string>& overrides);
 
+/// Throws: Error if `document` asks about several jobs, which one scenario cannot.
+void refuse_jobs(const JsonValue& document);
+
 /// Returns the scenarios of a document: one, or the product of its "sweep". Throws: Error with
 /// every mistake of the document.
 std::vector<Question> load_questions(const JsonValue& document);

@@ -113,7 +113,7 @@ Question load_workload(const JsonNode& document, Diagnostics& diagnostics) {
   section.get("sweep");
   question.name = section.text("name", default_name(*document.value));
   for (const char* key : {"model", "parallel", "partition", "training", "variation", "run", "swarm",
-                          "goal", "search"}) {
+                          "goal", "search", "jobs"}) {
     const auto node = section.get(key);
     if (!node) continue;
     report(diagnostics, *node,

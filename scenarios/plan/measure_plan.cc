@@ -17,17 +17,6 @@
 namespace interlock {
 namespace {
 
-ProgramOfSteps programs_of(Plan plan, LowerInputs inputs) {
-  inputs.known_links = std::make_shared<KnownLinks>();
-  if (!inputs.known_flows) inputs.known_flows = std::make_shared<KnownFlows>();
-  return [plan = std::move(plan), inputs = std::move(inputs)](int steps,
-                                                              double most_ticks_per_second) {
-    LowerInputs like = inputs;
-    like.most_ticks_per_second = most_ticks_per_second;
-    return lower_plan(plan, std::move(like), steps);
-  };
-}
-
 bool varies(const Plan& plan) {
   return plan.question.variation && plan.question.variation->varies();
 }
@@ -164,12 +153,27 @@ MeasuredPlan measure_training(const Plan& plan, Keep keep) {
                        measure_inputs(plan), steady, keep == Keep::Log);
     measured = {std::move(varied.measurement), varied.outcome};
   }
-  add_host_memory(plan, measured.measurement.metrics);
-  add_used_memory(plan, measured.measurement.metrics);
+  add_memory(plan, measured.measurement.metrics);
   return measured;
 }
 
 }  // namespace
+
+ProgramOfSteps programs_of(Plan plan, LowerInputs inputs) {
+  inputs.known_links = std::make_shared<KnownLinks>();
+  if (!inputs.known_flows) inputs.known_flows = std::make_shared<KnownFlows>();
+  return [plan = std::move(plan), inputs = std::move(inputs)](int steps,
+                                                              double most_ticks_per_second) {
+    LowerInputs like = inputs;
+    like.most_ticks_per_second = most_ticks_per_second;
+    return lower_plan(plan, std::move(like), steps);
+  };
+}
+
+void add_memory(const Plan& plan, Metrics& metrics) {
+  add_host_memory(plan, metrics);
+  add_used_memory(plan, metrics);
+}
 
 MeasuredPlan measure_plan(const Plan& plan, Keep keep) {
   try {

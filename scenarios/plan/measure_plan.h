@@ -30,6 +30,11 @@ MeasureInputs measure_inputs(const Plan& plan);
 /// may say otherwise than lower_inputs() does how devices are folded and links shared.
 Measurement measure_steady(const Plan& plan, const LowerInputs& inputs, Keep keep);
 
+/// Returns the programs of `plan` by their number of steps, lowered from `inputs`.
+ProgramOfSteps programs_of(Plan plan, LowerInputs inputs);
+/// Adds what hosts keep, and what each device's process holds in all, to what was measured.
+void add_memory(const Plan& plan, Metrics& metrics);
+
 /// Returns what one more micro-batch adds to a step of `step_time`, by a step of twice as many. An
 /// order that is written for its micro-batches is taken to grow in proportion.
 Seconds micro_batch_time(const Plan& plan, Seconds step_time);

@@ -352,6 +352,7 @@ void refine_best(SearchResult& result, const SearchProgress& told) {
 }  // namespace
 
 SearchRequest request_of(const JsonValue& document) {
+  refuse_jobs(document);
   const JsonValue* search = document.find("search");
   if (search == nullptr) return {};
   Diagnostics diagnostics;

@@ -330,7 +330,7 @@ Program lower(const LowerInputs& given) {
       if (rank.size() == 1) part_turns_at_backwards(rank.front());
     }
   }
-  const bool brief = may_leave_out(inputs);
+  const bool brief = !inputs.written_out && may_leave_out(inputs);
   KnownLinks links;
   if (brief || !inputs.contention) links = links_of(inputs, brief);
   Brevity brevity{.inside = links.left_out};

@@ -50,8 +50,9 @@ struct LowerInputs {
   bool passes_by_deepep = false;         // so do tokens, where `token_sms` says nothing
   double memory_held = 1;                // see Program
   std::vector<Bytes> libraries;          // by simulated rank, see Rank; empty: none
-  bool contention = true;  // false: messages and collectives have their links to themselves
-  StageLayouts layouts;    // where they differ; `mesh` then says only how many devices a rank has
+  bool contention = true;    // false: messages and collectives have their links to themselves
+  bool written_out = false;  // every exchange: others may use its links
+  StageLayouts layouts;      // where they differ; `mesh` then says only how many devices a rank has
   double most_ticks_per_second = 1e18;  // to lower one run as another one was
   /// For programs that differ in their number of steps, from 2 on: what one of them found out of
   /// its links, for the others; null: each finds out by itself.

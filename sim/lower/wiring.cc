@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "sim/lower/links/shared_links.h"
 
 namespace interlock {
 
@@ -311,7 +312,7 @@ std::string Wiring::finish() {
     if (channel.wire < 0 || !channel.flows.empty()) continue;
     channel.occupancy = channel.bytes / program_.wires[channel.wire].bandwidth;
   }
-  mark_shared_links();
+  mark_shared_links(program_);
   return problem;
 }
 
@@ -374,50 +375,6 @@ int Wiring::link_index(LinkId id) {
     raw_links_.push_back(id);
   }
   return entry->second;
-}
-
-void Wiring::mark_shared_links() {
-  // Collectives of a communicator come one after the other: all its wires are one user.
-  constexpr int kNobody = -1, kSeveral = -2;
-  std::vector<int> users(program_.links.size(), kNobody);
-  const int communicators = static_cast<int>(program_.communicators.size());
-  const auto user_of = [&](int wire) {
-    const int communicator = program_.wires[wire].communicator;
-    const int whole = program_.wires[wire].part_of;
-    return communicator >= 0 ? communicator : communicators + (whole >= 0 ? whole : wire);
-  };
-  for (int w = 0; w < static_cast<int>(program_.wires.size()); ++w) {
-    for (const int link : program_.wires[w].links) {
-      const bool other = users[link] != kNobody && users[link] != user_of(w);
-      users[link] = other ? kSeveral : user_of(w);
-    }
-  }
-  for (Wire& wire : program_.wires) {
-    wire.shared = std::any_of(wire.links.begin(), wire.links.end(),
-                              [&](int link) { return users[link] == kSeveral; });
-  }
-  spread_sharing();
-}
-
-/// Marks all flows of a collective as shared if one of them shares a link; else they would not end
-/// together.
-void Wiring::spread_sharing() {
-  for (Collective& collective : program_.collectives) {
-    const auto& flows = collective.flows;
-    collective.shared = std::any_of(flows.begin(), flows.end(), [&](const Collective::Flow& flow) {
-      return program_.wires[flow.wire].shared;
-    });
-  }
-  for (const Wire& wire : program_.wires) {
-    if (wire.part_of >= 0 && wire.shared) program_.wires[wire.part_of].shared = true;
-  }
-  for (Wire& wire : program_.wires) {
-    if (wire.part_of >= 0) wire.shared = program_.wires[wire.part_of].shared;
-  }
-  for (const Collective& collective : program_.collectives) {
-    if (!collective.shared) continue;
-    for (const Collective::Flow& flow : collective.flows) program_.wires[flow.wire].shared = true;
-  }
 }
 
 /// Returns for each communicator whether another user shares one of its links.

@@ -93,8 +93,6 @@ class Wiring {
   void add_crossings_of(const Planned& planned, std::vector<Crossings>& crossings);
   bool weigh(int link, const std::vector<Crossings>& crossings, LinkUse& use);
   const FoldedLinks::ClassWays& ways_of(const Planned& planned);
-  void mark_shared_links();
-  void spread_sharing();
   void note_loads(int collective);
   int link_index(LinkId id);
 

@@ -11,6 +11,21 @@ namespace interlock {
 
 namespace {
 
+/// Returns the number in the mesh of the device at `at`.
+int number_of(const Mesh& mesh, const Coordinates& at) {
+  int device = 0, stride = 1;
+  for (const Dimension dimension : mesh.order) {
+    device += at[static_cast<int>(dimension)] * stride;
+    stride *= mesh.degree(dimension);
+  }
+  return device;
+}
+
+/// Returns the number in the cluster of device `number` of the mesh.
+int placed(const Mesh& mesh, int number) {
+  return mesh.placed.empty() ? number : mesh.placed[static_cast<std::size_t>(number)];
+}
+
 /// Returns all coordinates of which those in `free` run through their degrees and the others are 0;
 /// the first dimension changes first.
 std::vector<Coordinates> all_coordinates(const Mesh& mesh, const Unfolded& free) {
@@ -35,7 +50,7 @@ std::vector<int> devices_of_equal_weights(const Mesh& mesh, const Coordinates& a
   for (Coordinates one : all_coordinates(mesh, {false, true, true, false})) {
     one[static_cast<int>(Dimension::Tensor)] = at[static_cast<int>(Dimension::Tensor)];
     one[static_cast<int>(Dimension::Pipeline)] = at[static_cast<int>(Dimension::Pipeline)];
-    devices.push_back(device_of(mesh, one));
+    devices.push_back(number_of(mesh, one));
   }
   std::sort(devices.begin(), devices.end());
   return devices;
@@ -46,7 +61,7 @@ std::vector<int> devices_along(const Mesh& mesh, Dimension dimension, Coordinate
   std::vector<int> devices;
   for (int i = 0; i < mesh.degree(dimension); ++i) {
     at[static_cast<int>(dimension)] = i;
-    devices.push_back(device_of(mesh, at));
+    devices.push_back(number_of(mesh, at));
   }
   return devices;
 }
@@ -106,7 +121,7 @@ std::vector<int> expert_line(const Mesh& mesh, Coordinates at) {
 
 std::vector<int> expert_group(const Mesh& mesh, MeshAxis axis, const Coordinates& at) {
   const std::vector<int> line = expert_line(mesh, at);
-  const auto own = std::find(line.begin(), line.end(), device_of(mesh, at));
+  const auto own = std::find(line.begin(), line.end(), number_of(mesh, at));
   const int tensor = mesh.tensor_of_experts();
   const int step = axis == MeshAxis::ExpertTensor ? 1
                    : axis == MeshAxis::Expert     ? tensor
@@ -125,25 +140,10 @@ std::vector<int> image_group(const Mesh& mesh, MeshAxis axis, const Coordinates&
   return block_of(all, all[place], mesh.image_columns, in_row);
 }
 
-}  // namespace
-
-const std::vector<std::string>& dimension_names() {
-  static const std::vector<std::string> names = {"tensor", "context", "data", "pipeline"};
-  return names;
-}
-
-int device_of(const Mesh& mesh, const Coordinates& at) {
-  int device = 0, stride = 1;
-  for (const Dimension dimension : mesh.order) {
-    device += at[static_cast<int>(dimension)] * stride;
-    stride *= mesh.degree(dimension);
-  }
-  return device;
-}
-
-std::vector<int> group_of(const Mesh& mesh, MeshAxis axis, const Coordinates& at) {
+/// Returns the numbers in the mesh of the devices that differ from the one at `at` in `axis` only.
+std::vector<int> numbers_of_group(const Mesh& mesh, MeshAxis axis, const Coordinates& at) {
   const auto of_equal_weights = [&](int size, bool neighbours) {
-    return block_of(devices_of_equal_weights(mesh, at), device_of(mesh, at), size, neighbours);
+    return block_of(devices_of_equal_weights(mesh, at), number_of(mesh, at), size, neighbours);
   };
   switch (axis) {
     case MeshAxis::Tensor:
@@ -173,9 +173,24 @@ std::vector<int> group_of(const Mesh& mesh, MeshAxis axis, const Coordinates& at
       return of_equal_weights(mesh.shard, false);
     case MeshAxis::ToHost:
     case MeshAxis::FromHost:
-      return {device_of(mesh, at)};
+      return {number_of(mesh, at)};
   }
   return {};
+}
+
+}  // namespace
+
+const std::vector<std::string>& dimension_names() {
+  static const std::vector<std::string> names = {"tensor", "context", "data", "pipeline"};
+  return names;
+}
+
+int device_of(const Mesh& mesh, const Coordinates& at) { return placed(mesh, number_of(mesh, at)); }
+
+std::vector<int> group_of(const Mesh& mesh, MeshAxis axis, const Coordinates& at) {
+  std::vector<int> group = numbers_of_group(mesh, axis, at);
+  for (int& device : group) device = placed(mesh, device);
+  return group;
 }
 
 int group_size(const Mesh& mesh, MeshAxis axis) {

@@ -24,6 +24,8 @@
 //     expert_data       0  0  1  1  0  0  1  1
 //   expert_tensor 2     0  1  0  1  0  1  0  1
 //     expert            0  0  1  1  0  0  1  1
+// The mesh of a job among others says which devices of the cluster it has: with devices {4, 5, 12,
+// 13} those of tensor 2 x pipeline 2 are 4 and 5, and behind them 12 and 13.
 #pragma once
 
 #include <array>
@@ -51,7 +53,8 @@ struct Mesh {
   int image_columns = 1;             // of context: parts of images side by side; divides it
   int expert = 1;                    // devices that share the experts of a layer between them
   std::optional<int> expert_tensor;  // devices that divide each expert; nothing: as many as tensor
-  int shard = 1;  // devices that share one copy of a state; divides data * context
+  int shard = 1;                 // devices that share one copy of a state; divides data * context
+  std::vector<int> placed = {};  // the cluster's numbers of its devices; empty: 0, 1, 2, ...
 
   int degree(Dimension dimension) const { return degrees[static_cast<int>(dimension)]; }
   int& degree(Dimension dimension) { return degrees[static_cast<int>(dimension)]; }
@@ -65,7 +68,7 @@ struct Mesh {
 
 /// Returns the device at `at`.
 int device_of(const Mesh& mesh, const Coordinates& at);
-/// Returns the devices, in order of their numbers but for grids, that differ from the one at `at`
+/// Returns the devices, in the order of the mesh but for grids, that differ from the one at `at`
 /// in `axis` only, itself included.
 std::vector<int> group_of(const Mesh& mesh, MeshAxis axis, const Coordinates& at);
 /// Returns how many those are.

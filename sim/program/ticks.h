@@ -15,6 +15,10 @@ inline Seconds in_seconds(const Program& program, double ticks) {
   return Seconds(ticks / program.ticks_per_second);
 }
 
+/// Returns the finest 10^k ticks a second, but no more than `most`, in which no run of the program
+/// is too long to be summed up exactly.
+double finest_ticks(const Program& program, double most);
+
 /// Rounds every duration to the finest 10^-k s, but no finer than `most_ticks_per_second`, in which
 /// no run of the program is too long to be summed up exactly.
 void round_durations(Program& program, double most_ticks_per_second);

@@ -40,6 +40,7 @@ class Checker {
 
   std::string problem(const JsonValue& schema, const JsonValue& value, const std::string& path) {
     if (const JsonValue* reference = schema.find("$ref")) {
+      if (reference->text == "#") return problem(root_, value, path);
       const std::string name = reference->text.substr(reference->text.rfind('/') + 1);
       return problem(*root_.find("definitions")->find(name), value, path);
     }

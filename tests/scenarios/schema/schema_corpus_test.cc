@@ -23,7 +23,7 @@ const JsonValue& schema() {
 
 TEST_CASE("the schema takes every scenario that is shipped") {
   int files = 0;
-  for (const char* folder : {"examples", "quickstart", "papers", "validation"}) {
+  for (const char* folder : {"examples", "quickstart", "papers", "validation", "clusters"}) {
     for (const auto& entry : fs::directory_iterator(data_folder("scenarios") + "/" + folder)) {
       if (entry.path().extension() != ".json") continue;
       INFO(entry.path().string());
@@ -65,6 +65,9 @@ const std::set<std::string> kNeedsTheLoader = {
     "idle_rank",
     "in_flight_for_1f1b",
     "interleaved_rounds",
+    "jobs_beside_each_other",
+    "jobs_of_other_machine",
+    "jobs_without_room",
     "leaves_not_filled",
     "life_of_nothing",
     "lora_of_mlp",

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <sstream>
 #include <tuple>
+#include <utility>
 
 #include "base/error.h"
 
@@ -86,6 +87,11 @@ Realised realise(const Program& program, Engine engine) {
   }
   sort_log(realised.log);
   return realised;
+}
+
+Realised realised(TraceLog log, RunSummary summary) {
+  sort_log(log);
+  return {.log = std::move(log), .summary = std::move(summary), .deadlock = ""};
 }
 
 Realised realise_simgrid(const Program& program) {

@@ -18,6 +18,8 @@ struct Realised {
 };
 
 Realised realise(const Program& program, Engine engine);
+/// A run that was logged.
+Realised realised(TraceLog log, RunSummary summary);
 /// A SimGrid run, in a child.
 Realised realise_simgrid(const Program& program);
 
