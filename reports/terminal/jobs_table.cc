@@ -146,7 +146,7 @@ std::vector<Headline> window_headlines(const JobsResult& result) {
     devices += own;
   }
   lines.push_back({"Lost", fixed(std::max(0.0, lost), 1) + " devices",
-                   "of " + fixed(devices, 0) + ": what the jobs wait for each other"});
+                   "of " + fixed(devices, 0) + ": time of devices that jobs spend waiting for each other"});
   if (!result.links.empty()) {
     const JobsLink& busiest = result.links.front();
     lines.push_back({"Busiest link", busiest.name,

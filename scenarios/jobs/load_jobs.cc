@@ -28,7 +28,7 @@ PlacementRule read_rule(Section& job, Diagnostics& diagnostics) {
     if (!list) return false;
     rule.kind = kind;
     for (const JsonNode& item :
-         section.items_at(key, *list, std::string("wrong list of ") + key, "their numbers")) {
+         section.items_at(key, *list, std::string("wrong list of ") + key, "number")) {
       if (const auto number = section.count_at(key, item)) rule.numbers.push_back(*number);
     }
     return true;
@@ -85,6 +85,20 @@ std::string problem_of(const Question& question) {
   return "";
 }
 
+/// Names the first figure in which two machines of one name differ; or "".
+std::string differing_figure(const Machine& a, const Machine& b) {
+  if (a.device.peak != b.device.peak) return "peak rates of devices";
+  if (a.device.memory != b.device.memory) return "memory of devices";
+  if (a.device.memory_bandwidth != b.device.memory_bandwidth) return "memory bandwidth of devices";
+  if (a.port_bandwidth != b.port_bandwidth || a.port_latency != b.port_latency) return "ports";
+  if (a.card_bandwidth != b.card_bandwidth || a.card_latency != b.card_latency ||
+      a.cards_per_node != b.cards_per_node) {
+    return "network cards";
+  }
+  if (a.pair_bandwidth != b.pair_bandwidth) return "links of pairs";
+  return a.host_memory != b.host_memory ? "memory of hosts" : "";
+}
+
 /// Says how the machine of a job differs from that of the cluster; or "".
 std::string machine_problem(const Cluster& own, const Cluster& shared) {
   const Machine &one = own.machines.front(), &other = shared.machines.front();
@@ -95,6 +109,11 @@ std::string machine_problem(const Cluster& own, const Cluster& shared) {
   const bool nodes_alike = own.mesh || one.devices_per_node == other.devices_per_node;
   const bool alike = !is_mixed(own) && own.mesh == shared.mesh && one.name == other.name &&
                      one.device.name == other.device.name && nodes_alike;
+  const std::string figure = own.mesh ? "" : differing_figure(one, other);
+  if (alike && !figure.empty()) {
+    return "has a machine with other " + figure + " than that of the shared cluster, " +
+           words(other) + "; expected the same machine, as \"cluster\" beside \"jobs\" has it";
+  }
   if (alike) return "";
   return "is made for " + (is_mixed(own) ? "a mixed cluster" : words(one)) +
          "; expected the machine of the shared cluster, " + words(other);
@@ -114,6 +133,15 @@ std::optional<Question> read_scenario(const JsonNode& node, JsonValue document, 
     report(diagnostics, node,
            "a job is one scenario; expected no \"sweep\" in it: \"set\": "
            "{\"sweep\": null} leaves it out");
+    return std::nullopt;
+  }
+  const JsonValue* simulate = document.find("simulate");
+  for (const char* key : {"engine", "fold", "skip_periods"}) {
+    if (simulate == nullptr || simulate->find(key) == nullptr) continue;
+    report(diagnostics, node,
+           "jobs run together, every device of them, on the native engine; expected no "
+           "\"simulate." +
+               std::string(key) + "\" in the scenario of a job");
     return std::nullopt;
   }
   Diagnostics own;
@@ -155,9 +183,9 @@ std::optional<ReadJob> read_job(const JsonNode& node, const Cluster& cluster, Kn
 
 /// Moves `question` to devices of the shared cluster. What its framework adds to devices stays.
 void move_to(const Cluster& cluster, std::vector<int> devices, Question& question) {
-  Device device = std::move(question.cluster.machines.front().device);
+  const double sms = question.cluster.machines.front().device.collective_sms;
   question.cluster = cluster;
-  question.cluster.machines.front().device = std::move(device);
+  question.cluster.machines.front().device.collective_sms = sms;
   question.layout.mesh.placed = std::move(devices);
   question.simulation.engine = EngineKind::Native;
   question.simulation.unfolded.reset();

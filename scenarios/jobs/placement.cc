@@ -162,7 +162,10 @@ class Placer {
       }
     }
     for (const std::size_t job : wanting) {
-      refuse_full(job, jobs_[job].devices - static_cast<int>(placed_[job].size()));
+      refuse(job, "job " + in_quotes(jobs_[job].name) + " needs " +
+                      counted(jobs_[job].devices, "device") + " on whole free nodes, and " +
+                      std::to_string(placed_[job].size()) +
+                      " are left; expected more nodes, or \"packed\"");
     }
   }
 

@@ -227,7 +227,8 @@ bool fits(const StepEstimate& step, Bytes limit) {
 }  // namespace
 
 SchedulePolicy find_order(const LaidOut& laid_out) {
-  const Plan& plan = laid_out.draft;
+  Plan plan = laid_out.draft;
+  plan.unfolded = kFolded;  // an order is one of ranks, which all replicas have
   const LowerInputs inputs = lower_inputs(plan);
   const SearchInputs search = search_inputs(plan, inputs);
   const FoundSchedules found = find_schedules(search, judge_of(plan, inputs));

@@ -444,7 +444,7 @@ Schedule schedule_of(const Plan& plan, LowerInputs& inputs, int steps) {
 void order_steps(const Plan& plan, LowerInputs& inputs, int steps) {
   inputs.schedule = schedule_of(plan, inputs, steps);
   const Offload& offload = plan.question.training().offload;
-  if (!offload.by_lifetime) return;
+  if (!offload.by_lifetime || offload.activations == 0) return;
   offload_by_lifetime(offload.activations, inputs.schedule, inputs.stages);
 }
 

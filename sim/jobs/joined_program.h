@@ -1,10 +1,10 @@
 // Joined programs: several jobs as one program, whose ranks lie side by side on one cluster.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Jobs have nothing in common but links. The joined program has all that each of them has, with
-// numbers that go on where those of the job before end; links of one name are one link, which the
-// wires of all jobs cross. An engine runs it like any other program. What its trace tells is handed
-// to each job in the job's own numbers, so that all that reads a run of one job reads its part. A
+// Jobs meet on links. The joined program has all that each of them has, with numbers that go on
+// where those of the job before end; links of one name are one link, which the wires of all jobs
+// cross. An engine runs it like any other program. Its trace is parted by job, in each job's own
+// numbers, so that what reads the run of one job needs no change. A
 // job that shares no link does what it does alone, to the tick; but where a rank chooses its order,
 // which of its streams is first at a tie may be another.
 //

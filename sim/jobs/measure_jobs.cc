@@ -24,6 +24,7 @@ constexpr double kAnyTicks = 1e18;               // a second, at most
 constexpr std::int64_t kMostTasks = 40'000'000;  // of a run
 constexpr std::int64_t kFewTasks = 4'000'000;    // up to which a window is made longer
 constexpr std::int64_t kMostTasksLogged = 4'000'000;
+constexpr int kMostSteps = 1'000'000'000;  // of a job
 constexpr int kMostTimes = 16;  // a window that does not settle is longer than what was asked for
 
 /// The programs of jobs, each of its number of steps, and of all of them.
@@ -100,7 +101,8 @@ std::vector<int> further_steps(const std::vector<JobSteps>& jobs, const std::vec
   for (std::size_t j = 0; j < jobs.size(); ++j) {
     const double missing = (end - jobs[j].ends[usable(jobs[j]) - 1]) / step[j];
     const int least = jobs[j].fill + jobs[j].dry + 1 - static_cast<int>(jobs[j].ends.size());
-    further.push_back(std::max({0, least, static_cast<int>(std::ceil(missing))}));
+    const double steps = std::min(std::ceil(missing), double{kMostSteps});
+    further.push_back(std::max({0, least, static_cast<int>(steps)}));
   }
   return further;
 }
@@ -135,7 +137,7 @@ Found find_run(const std::vector<JobToRun>& jobs, std::vector<int> steps,
           "a window that holds the steps of each job which are to be measured has more than " +
           std::to_string(kMostTasks / 1'000'000) +
           " million tasks; expected fewer steps of each (\"training.steps\"), or jobs "
-          "whose steps are more alike in length");
+          "whose steps are more alike in length, or begin sooner (\"start\")");
     }
     const std::vector<JobSteps> ran = ends_of(together, fills, engine);
     const auto too_few = [](const JobSteps& job) {

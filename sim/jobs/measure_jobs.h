@@ -4,8 +4,8 @@
 // Every job begins at its start and repeats its step for as long as it takes until a common
 // window (shared_window.h) holds as many steps of each as are to be measured. The window is doubled
 // until its halves agree on the mean step of every job, or it is long enough. Then each job is run
-// by itself, with the same steps in the same ticks: what two jobs do not share costs neither a
-// tick.
+// by itself, with the same steps in the same ticks: jobs that share no link
+// lose nothing, to the tick.
 #pragma once
 
 #include <string>

@@ -110,6 +110,15 @@ TEST_CASE("what one job cannot have beside others is refused in a sentence") {
              "expected no \"run\" and no \"swarm\"");
   check_says(with(R"(jobs.0.scenario.variation={"jitter": {"spread": 0.1}})"),
              "expected no \"variation\"");
+  check_says(with("jobs.0.scenario.simulate.engine=simgrid"),
+             "expected no \"simulate.engine\" in the scenario of a job");
+  const std::vector<std::string> slower = {
+      "jobs.0.scenario.cluster=null",
+      R"(jobs.0.scenario.cluster={"machine": "dgx-a100-80g", "nodes": 1,
+                                  "device": {"base": "a100-80g", "memory_bandwidth": "1 TB/s"}})"};
+  check_says(mistakes_in(two_jobs(), slower),
+             "job \"a\" has a machine with other memory bandwidth of devices than that of "
+             "the shared cluster");
   check_says(with("jobs.1.name=a"), "two jobs have the name \"a\"");
   check_says(with("jobs.1.nam=a"), "/jobs/1/nam: unknown key");
   check_says(with("jobs=[]"), "wrong list of jobs; expected 1 to 64 objects with a \"scenario\"");

@@ -60,6 +60,17 @@ TEST_CASE("a plan with other micro-batches keeps its cuts") {
         doctest::Approx(36e-3).epsilon(1e-12));
 }
 
+TEST_CASE("an order is found where replicas are simulated one by one, too") {
+  const auto step = [](const std::string& fold) {
+    return run_scenario(loaded({"cluster.devices=8", "parallel.pipeline=4", "parallel.data=2",
+                                "training.schedule=auto", "training.micro_batches=4",
+                                R"(simulate={"fold": )" + fold + "}"}),
+                        false)
+        .measurement.metrics.step_time.value();
+  };
+  CHECK(step("\"none\"") == doctest::Approx(step("[\"data\"]")).epsilon(1e-9));
+}
+
 TEST_CASE("a hundred steps on links that rings share are measured, though no tick is theirs") {
   const auto measured = [](int steps) {
     return run_scenario(
