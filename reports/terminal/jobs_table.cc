@@ -145,8 +145,9 @@ std::vector<Headline> window_headlines(const JobsResult& result) {
     lost += own * job.loss();
     devices += own;
   }
-  lines.push_back({"Lost", fixed(std::max(0.0, lost), 1) + " devices",
-                   "of " + fixed(devices, 0) + ": time of devices that jobs spend waiting for each other"});
+  lines.push_back(
+      {"Lost", fixed(std::max(0.0, lost), 1) + " devices",
+       "of " + fixed(devices, 0) + ": time of devices that jobs spend waiting for each other"});
   if (!result.links.empty()) {
     const JobsLink& busiest = result.links.front();
     lines.push_back({"Busiest link", busiest.name,
