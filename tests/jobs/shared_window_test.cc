@@ -17,7 +17,7 @@ JobSteps every(double seconds, int steps) {
 }
 
 TEST_CASE("the window lies between the last job's fill and the first one to run dry") {
-  // As in the head of shared_window.h: [5, 15] of steps of 2 s and of 5 s.
+  // Takes the example of shared_window.h: [5, 15] of steps of 2 s and of 5 s.
   const std::vector<JobSteps> jobs = {every(2, 10), every(5, 4)};
   const SharedWindow window = shared_window(jobs);
   CHECK(window.begin == Seconds(5));
