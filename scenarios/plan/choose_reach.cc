@@ -8,10 +8,10 @@
 // simulated. Of those that fit, the ones that are at most `slowdown` longer than the shortest are
 // let through, and of these the one wins whose stages are furthest from their losses, on average.
 //
-// The search judges all of a few candidates but those whose bound shows that they are not let
-// through; that is exact as far as the searches behind boundaries and orders are. Of more, it
-// judges those on ways down in time from each N that is the same for all losses, and then on a way
-// up in distance from the best of them.
+// Few candidates are judged one and all, but for those whose bound shows that they are not let
+// through; that is exact as far as the searches behind boundaries and orders are. Of many, only
+// those are judged that lie on ways down in time from each N that is the same for all losses, and
+// then on a way up in distance from the best of them.
 //
 // Example: 3 stages. The losses 0 1 2 are local training, 1 2 2 is pairwise, 2 2 2 global; between
 // them lie 0 2 2 and 1 1 2, whose N are 1 1 2 and 1 2 1.
