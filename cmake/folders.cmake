@@ -30,6 +30,24 @@ function(interlock_folder name)
   endif()
 endfunction()
 
+# interlock_unite(target file...): compiles tests together, and apart from them what supports them, a folder at a time:
+# support means our CHECK where tests mean doctest's.
+function(interlock_unite target)
+  set(tests 0)
+  foreach(source ${ARGN})
+    file(STRINGS ${source} asserts REGEX "doctest" LIMIT_COUNT 1)
+    if(asserts OR source MATCHES "_test\\.cc$")
+      math(EXPR group "${tests} / 16")
+      math(EXPR tests "${tests} + 1")
+    else()
+      cmake_path(GET source PARENT_PATH folder)
+      string(MAKE_C_IDENTIFIER "of_${folder}" group)
+    endif()
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group})
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${INTERLOCK_UNITY} UNITY_BUILD_MODE GROUP)
+endfunction()
+
 # interlock_test(name SOURCES file... USES library...): compiled with -Og, which takes a quarter less time than -O1 and
 # runs as fast.
 function(interlock_test name)
@@ -37,9 +55,7 @@ function(interlock_test name)
   add_executable(${name}_test ${TEST_SOURCES})
   interlock_compiled(${name}_test)
   target_compile_options(${name}_test PRIVATE $<$<CONFIG:Release>:-Og>)
-  # Support means our CHECK where tests mean doctest's.
-  list(FILTER TEST_SOURCES INCLUDE REGEX "support/")
-  set_source_files_properties(${TEST_SOURCES} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  interlock_unite(${name}_test ${TEST_SOURCES})
   target_link_libraries(${name}_test PRIVATE interlock_test_main ${TEST_USES})
   interlock_check(${name} ${name}_test)
 endfunction()

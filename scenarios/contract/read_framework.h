@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/contract/section.h"
 #include "base/framework.h"
 #include "base/json/json.h"
 

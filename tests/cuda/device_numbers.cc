@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "base/random.h"
+#include "tests/harness/support/training.h"
 #include "validate/cuda/kernels/cuda_call.h"
 #include "validate/executors/cuda_executor.h"
 
@@ -122,16 +123,6 @@ Tokens random_tokens(std::size_t size, int most, std::uint64_t stream) {
   Tokens tokens(size);
   for (std::int32_t& token : tokens) token = random.integer(0, most);
   return tokens;
-}
-
-double distance(const Numbers& a, const Numbers& b) {
-  double off = 0, all = 0;
-  REQUIRE(a.size() == b.size());
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    off += (a[i] - b[i]) * (a[i] - b[i]);
-    all += b[i] * b[i];
-  }
-  return std::sqrt(off) / std::sqrt(all);
 }
 
 void check_kernel(const std::function<std::vector<Compared>(OnDevice&)>& kernel) {

@@ -47,9 +47,6 @@ class OnDevice {
 Numbers random_numbers(std::size_t size, std::uint64_t stream);
 Tokens random_tokens(std::size_t size, int most, std::uint64_t stream);
 
-/// ||a - b|| / ||b||.
-double distance(const Numbers& a, const Numbers& b);
-
 /// The output of a kernel, and that of its reference from the same numbers.
 struct Compared {
   std::string name;

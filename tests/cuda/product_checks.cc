@@ -10,7 +10,7 @@ using namespace interlock::cuda;
 namespace {
 
 /// c of one matrix of the batch by its definition.
-void multiply(const ProductShape& s, const double* a, const double* b, double* c) {
+void multiply(const interlock::cuda::ProductShape& s, const double* a, const double* b, double* c) {
   for (std::int64_t i = 0; i < s.m; ++i) {
     for (std::int64_t j = 0; j < s.n; ++j) {
       double sum = s.accumulate ? c[i * s.lead_c + j] : 0;
@@ -26,7 +26,7 @@ void multiply(const ProductShape& s, const double* a, const double* b, double* c
 }  // namespace
 
 TEST_CASE("products in every role, transposed, added, batched and with a bias") {
-  std::vector<ProductShape> shapes = {
+  std::vector<interlock::cuda::ProductShape> shapes = {
       {.m = 33, .n = 17, .k = 9, .lead_a = 9, .lead_b = 17, .lead_c = 17},
       {.m = 64, .n = 128, .k = 96, .lead_a = 96, .lead_b = 128, .lead_c = 128, .bias = true},
       {.role = ProductRole::InputGradient,
@@ -59,7 +59,7 @@ TEST_CASE("products in every role, transposed, added, batched and with a bias") 
        .step_a = 16,
        .step_b = 16,
        .step_c = 1600}};
-  for (ProductShape shape : shapes) {
+  for (interlock::cuda::ProductShape shape : shapes) {
     check_kernel([&](OnDevice& on) {
       shape.element = on.stream().element;
       shape.sms = 16;  // the same plan whatever the stream

@@ -7,6 +7,7 @@
 
 #include "base/json/json.h"
 #include "tests/cuda/device_numbers.h"
+#include "tests/harness/support/training.h"
 #include "validate/cpu/cpu_steps.h"
 #include "validate/cuda/stage/gpu_steps.h"
 

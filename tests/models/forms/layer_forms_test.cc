@@ -1,5 +1,7 @@
 // Layer forms: patterns of layers, what a block may have beside attention and an MLP, later tokens.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "tests/models/built.h"
 #include "tests/models/exchanges.h"
 

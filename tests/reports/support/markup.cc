@@ -8,9 +8,9 @@ namespace interlock {
 namespace {
 
 /// Reads one document from front to back; the first mistake ends it.
-class Reader {
+class MarkupReader {
  public:
-  explicit Reader(std::string_view text) : text_(text) {}
+  explicit MarkupReader(std::string_view text) : text_(text) {}
 
   Markup read() {
     while (document_.error.empty() && at_ < text_.size()) {
@@ -113,6 +113,6 @@ class Reader {
 
 }  // namespace
 
-Markup read_markup(std::string_view text) { return Reader(text).read(); }
+Markup read_markup(std::string_view text) { return MarkupReader(text).read(); }
 
 }  // namespace interlock

@@ -22,7 +22,7 @@ struct Arrow {
   std::vector<ArrowEnd> begins, middles, ends;
 };
 
-class Reader {
+class TraceReader {
  public:
   TraceFile read(std::string_view text) {
     const Json json = Json::parse(text, nullptr, false);
@@ -164,6 +164,6 @@ class Reader {
 
 }  // namespace
 
-TraceFile read_trace(std::string_view json) { return Reader().read(json); }
+TraceFile read_trace(std::string_view json) { return TraceReader().read(json); }
 
 }  // namespace interlock

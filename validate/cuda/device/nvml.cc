@@ -28,7 +28,7 @@ struct Nvml {
 };
 
 template <class Function>
-bool find(void* library, const char* name, Function& function) {
+bool find_function(void* library, const char* name, Function& function) {
   function = reinterpret_cast<Function>(dlsym(library, name));
   return function != nullptr;
 }
@@ -37,16 +37,16 @@ const Nvml& nvml() {
   static const Nvml functions = [] {
     Nvml n;
     void* library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-    n.ready = library != nullptr && find(library, "nvmlInit_v2", n.init) &&
-              find(library, "nvmlSystemGetDriverVersion", n.driver_version) &&
-              find(library, "nvmlDeviceGetHandleByPciBusId_v2", n.handle_by_bus) &&
-              find(library, "nvmlDeviceGetClockInfo", n.clock) &&
-              find(library, "nvmlDeviceGetMaxClockInfo", n.most_clock) &&
-              find(library, "nvmlDeviceGetPowerUsage", n.power) &&
-              find(library, "nvmlDeviceGetTemperature", n.temperature) &&
+    n.ready = library != nullptr && find_function(library, "nvmlInit_v2", n.init) &&
+              find_function(library, "nvmlSystemGetDriverVersion", n.driver_version) &&
+              find_function(library, "nvmlDeviceGetHandleByPciBusId_v2", n.handle_by_bus) &&
+              find_function(library, "nvmlDeviceGetClockInfo", n.clock) &&
+              find_function(library, "nvmlDeviceGetMaxClockInfo", n.most_clock) &&
+              find_function(library, "nvmlDeviceGetPowerUsage", n.power) &&
+              find_function(library, "nvmlDeviceGetTemperature", n.temperature) &&
               // The name since driver 535, and the one before.
-              (find(library, "nvmlDeviceGetCurrentClocksEventReasons", n.reasons) ||
-               find(library, "nvmlDeviceGetCurrentClocksThrottleReasons", n.reasons)) &&
+              (find_function(library, "nvmlDeviceGetCurrentClocksEventReasons", n.reasons) ||
+               find_function(library, "nvmlDeviceGetCurrentClocksThrottleReasons", n.reasons)) &&
               n.init() == 0;
     return n;
   }();

@@ -15,30 +15,6 @@ namespace interlock::cuda {
 
 namespace {
 
-/// A matrix as cuBLASLt sees it: columns of `rows` numbers, `lead` apart.
-struct Layout {
-  cublasLtMatrixLayout_t layout = nullptr;
-
-  Layout(Element element, std::int64_t rows, std::int64_t columns, std::int64_t lead) {
-    const cudaDataType_t type = element == Element::Fp32 ? CUDA_R_32F : CUDA_R_16BF;
-    require(cublasLtMatrixLayoutCreate(&layout, type, static_cast<std::uint64_t>(rows),
-                                       static_cast<std::uint64_t>(columns), lead),
-            "describe a matrix");
-  }
-  ~Layout() { cublasLtMatrixLayoutDestroy(layout); }
-  Layout(const Layout&) = delete;
-  Layout& operator=(const Layout&) = delete;
-
-  void repeat(std::int32_t batch, std::int64_t step) const {
-    require(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch,
-                                             sizeof batch),
-            "describe a batch");
-    require(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
-                                             &step, sizeof step),
-            "describe a batch");
-  }
-};
-
 struct Preference {
   cublasLtMatmulPreference_t preference = nullptr;
 
@@ -93,6 +69,30 @@ const char* name_of_role(ProductRole role) {
 }
 
 }  // namespace
+
+/// A matrix as cuBLASLt sees it: columns of `rows` numbers, `lead` apart.
+struct Products::Layout {
+  cublasLtMatrixLayout_t layout = nullptr;
+
+  Layout(Element element, std::int64_t rows, std::int64_t columns, std::int64_t lead) {
+    const cudaDataType_t type = element == Element::Fp32 ? CUDA_R_32F : CUDA_R_16BF;
+    require(cublasLtMatrixLayoutCreate(&layout, type, static_cast<std::uint64_t>(rows),
+                                       static_cast<std::uint64_t>(columns), lead),
+            "describe a matrix");
+  }
+  ~Layout() { cublasLtMatrixLayoutDestroy(layout); }
+  Layout(const Layout&) = delete;
+  Layout& operator=(const Layout&) = delete;
+
+  void repeat(std::int32_t batch, std::int64_t step) const {
+    require(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &batch,
+                                             sizeof batch),
+            "describe a batch");
+    require(cublasLtMatrixLayoutSetAttribute(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                             &step, sizeof step),
+            "describe a batch");
+  }
+};
 
 struct Products::Plan {
   cublasLtMatmulDesc_t operation = nullptr;

@@ -78,6 +78,7 @@ class Products {
   std::function<void(const ProductShape&, const ProductOperands&)> listener;
 
  private:
+  struct Layout;
   struct Plan;
   Plan& plan_of(const ProductShape& shape);
   void run_planned(const Stream& stream, const ProductShape& shape,

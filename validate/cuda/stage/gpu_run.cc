@@ -21,7 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-Seconds since(Clock::time_point begin) {
+Seconds time_since(Clock::time_point begin) {
   return Seconds(std::chrono::duration<double>(Clock::now() - begin).count());
 }
 
@@ -84,9 +84,9 @@ void GpuRun::run() {
   begin_ = Clock::now();
   begin_together();
   issue_all();
-  issue_ = since(begin_) - waited_;
+  issue_ = time_since(begin_) - waited_;
   wait_for_all();
-  wall_ = since(begin_);
+  wall_ = time_since(begin_);
 }
 
 void GpuRun::launch_graph() {
@@ -97,9 +97,9 @@ void GpuRun::launch_graph() {
   });
   begin_ = Clock::now();
   graph.launch();
-  issue_ = since(begin_);
+  issue_ = time_since(begin_);
   require(cudaStreamSynchronize(compute_of(0)), "run a graph");
-  wall_ = since(begin_);
+  wall_ = time_since(begin_);
 }
 
 void GpuRun::issue_all() {
@@ -154,7 +154,7 @@ void GpuRun::compute(int rank, const Instruction& instruction) {
   require(cudaEventRecord(state.last, compute_of(rank)), "record the end of an op");
   if (options_.times) {
     op.end = state.last_mark = events_.mark(compute_of(rank), capturing_);
-    if (!capturing_ && !hold_) op.issued = since(begin_);
+    if (!capturing_ && !hold_) op.issued = time_since(begin_);
     times_.ops.push_back(op);
   }
   if (hold_) {
@@ -176,7 +176,7 @@ void GpuRun::note_loss(const PendingLoss& loss) {
     pending_.pop_front();
     const Clock::time_point begin = Clock::now();
     require(cudaEventSynchronize(oldest.behind), "run");
-    waited_ += since(begin);
+    waited_ += time_since(begin);
     check_loss(oldest.stage, oldest.micro_batch);
   }
 }
