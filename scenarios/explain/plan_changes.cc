@@ -135,10 +135,9 @@ void queues(const Baseline& baseline, std::vector<Change>& changes) {
                        "recompute before gradients have come",
                        {"training.schedule.early_recompute=true"}});
   }
-  const DataParallel& replicas = question.layout.data_parallel;
   if (training.strategy.kind == StrategyKind::Global && deferral_problem(schedule).empty() &&
-      schedule.deferred_readout == 0 && question.layout.ranks() > 1 && replicas.zero_stage < 2 &&
-      replicas.gradient_reduction == GradientReduction::Step &&
+      schedule.deferred_readout == 0 && question.layout.ranks() > 1 &&
+      question.layout.data_parallel.keeps_whole_gradients() &&
       deferrable_bytes(training.graph, training.precision)) {
     changes.push_back({ChangeKind::Plan,
                        "weight gradients of the readout at the end of the step",

@@ -303,12 +303,10 @@ void check_deferral(const Question& question, const TrainingKeys& keys, const Mo
   const Training& training = question.training();
   if (training.schedule.deferred_readout == 0 || !keys.schedule) return;
   const JsonNode node = keys.schedule->child("deferred_readout");
-  const DataParallel& policy = question.layout.data_parallel;
-  if (policy.zero_stage >= 2 || policy.gradient_reduction == GradientReduction::MicroBatch) {
-    report(
-        diagnostics, node,
-        "gradients of every backward are reduced at once; expected it with zero_stage 0 or 1 and "
-        "\"gradient_reduction\" \"step\"");
+  if (!question.layout.data_parallel.keeps_whole_gradients()) {
+    report(diagnostics, node,
+           "gradients are divided, or reduced after every backward; expected zero_stage 0 or 1 and "
+           "\"gradient_reduction\" \"step\"");
   } else if (!deferrable_bytes(graph, training.precision)) {
     report(diagnostics, node,
            "the last module of the model makes its weight gradients with more than one product, or "

@@ -20,7 +20,6 @@
 namespace interlock {
 namespace {
 
-constexpr double kAnyTicks = 1e18;               // a second, at most
 constexpr std::int64_t kMostTasks = 40'000'000;  // of a run
 constexpr std::int64_t kFewTasks = 4'000'000;    // up to which a window is made longer
 constexpr std::int64_t kMostTasksLogged = 4'000'000;

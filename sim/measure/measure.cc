@@ -27,7 +27,6 @@ constexpr std::int64_t kFewTasks =
     100'000;                    // fit in a cache: cheaper kept than run again, explained at once
 constexpr int kStepsMore = 4;   // than wanted, to look for a repeat in
 constexpr int kStepsAhead = 5;  // that show most repeats
-constexpr double kAnyTicks = 1e18;  // a second, at most
 constexpr std::int64_t kMostTasksInReport = 5'000'000;
 constexpr std::int64_t kMostTasksSearched = 40'000'000;
 constexpr std::int64_t kLeastTasksSkipped = 500'000;  // shorter runs are simulated whole

@@ -96,8 +96,10 @@ int first_of_busiest(const std::vector<DeviceMetrics>& devices);
 const DeviceMetrics& fullest_device(const Metrics& metrics);
 
 /// Lowers for a number of steps, with ticks no finer than said; the search for the steady state
-/// asks for runs of several lengths, whose durations must be rounded alike.
+/// asks for runs of several lengths, whose durations must be rounded alike. kAnyTicks: as fine as
+/// they may be.
 using ProgramOfSteps = std::function<Program(int steps, double most_ticks_per_second)>;
+constexpr double kAnyTicks = 1e18;  // a second
 
 /// A flushed schedule whose order is a loop in the middle of its step: with `period` micro-batches
 /// more, the loop makes one more turn, and nothing else changes.

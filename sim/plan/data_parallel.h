@@ -47,6 +47,11 @@ struct DataParallel {
   Bytes bucket = Bytes(25.0 * (1 << 20));  // of gradients
   int prefetch = 1;                        // ZeRO 3: modules whose weights are gathered ahead
   OuterSteps outer;
+
+  /// Returns whether a device adds up whole gradients until the end of a step.
+  bool keeps_whole_gradients() const {
+    return zero_stage < 2 && gradient_reduction == GradientReduction::Step;
+  }
 };
 
 /// Returns the part of `whole` bytes of a state that a device has, where it is divided;

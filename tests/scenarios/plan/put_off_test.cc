@@ -94,11 +94,11 @@ TEST_CASE("weight gradients that cannot be put off are refused") {
         place + "every stage has a readout; expected it with the strategy \"global\"");
   CHECK(refused({kFour, "parallel.data=2", "parallel.zero_stage=2", deferred("1")}) ==
         place +
-            "gradients of every backward are reduced at once; expected it with zero_stage 0 "
+            "gradients are divided, or reduced after every backward; expected zero_stage 0 "
             "or 1 and \"gradient_reduction\" \"step\"");
   CHECK(
       refused({kFour, "parallel.data=2", "parallel.gradient_reduction=micro_batch", deferred("1")})
-          .find(place + "gradients of every backward are reduced at once") == 0);
+          .find(place + "gradients are divided, or reduced after every backward") == 0);
   CHECK(refused({R"(training.schedule={"kind": "chimera", "deferred_readout": 1})"})
             .find(place + "\"chimera\" has a readout on two ranks") != std::string::npos);
   CHECK(
