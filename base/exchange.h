@@ -30,8 +30,11 @@ enum class MeshAxis {
   ExpertData,    // holders of equal experts, or of equal parts of them
   ToHost,        // one device alone, and the memory of its host
   FromHost,      // likewise
+  Pipeline,      // holders of different stages
+  FromFirst,     // the same, the first of which sends
+  FromLast,      // the same, the last of which sends
 };
-inline constexpr int kMeshAxes = 15;
+inline constexpr int kMeshAxes = 18;
 
 inline bool is_host(MeshAxis axis) {
   return axis == MeshAxis::ToHost || axis == MeshAxis::FromHost;

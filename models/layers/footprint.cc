@@ -165,4 +165,14 @@ std::vector<Work> orthogonal_work(const std::vector<WeightMatrix>& matrices, dou
   return works;
 }
 
+Footprint& operator+=(Footprint& a, const Footprint& b) {
+  a.weights += b.weights;
+  a.gradients += b.gradients;
+  a.optimizer += b.optimizer;
+  a.made_gradients += b.made_gradients;
+  a.update_buffers += b.update_buffers;
+  a.update_copies += b.update_copies;
+  return a;
+}
+
 }  // namespace interlock

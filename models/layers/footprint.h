@@ -85,6 +85,7 @@ struct Footprint {
   Bytes update_copies;   // made by an update, let go when the next step begins: in no total
   Bytes total() const { return weights + gradients + optimizer + made_gradients + update_buffers; }
 };
+Footprint& operator+=(Footprint& a, const Footprint& b);
 /// Returns the bytes of weights, gradients and states. `fp32_gradients`: gradients are kept in fp32
 /// whatever the precision is (Megatron-LM's main gradients: 18 bytes a parameter with Adam).
 Footprint footprint(const WeightCount& weights, const OptimizerRule& rule, Precision precision,

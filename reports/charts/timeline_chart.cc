@@ -133,6 +133,14 @@ Paint op_paint(OpKind kind) {
       return {"#ffffff", Hatch::Dots};
     case OpKind::U:
       return {"#808080", Hatch::Crossed};
+    case OpKind::S:
+      return {"#ffffff", Hatch::Falling};
+    case OpKind::T:
+      return {"#ffffff", Hatch::Level};
+    case OpKind::E:
+      return {"#ffffff", Hatch::Upright};
+    case OpKind::G:
+      return {"#d9d9d9", Hatch::Crossed};
   }
   return {"#ffffff"};
 }

@@ -60,7 +60,9 @@ Json path_json(const Metrics& metrics) {
   const PathUse& path = metrics.explanation->path;
   Json json;
   for (int kind = 0; kind < kOpKinds; ++kind) {
-    json[std::string(1, letter(static_cast<OpKind>(kind)))] = path.ops[kind];
+    const auto of = static_cast<OpKind>(kind);
+    if (of_vocabulary(of) && path.ops[kind] == 0) continue;
+    json[std::string(1, letter(of))] = path.ops[kind];
   }
   json["messages"] = path.messages;
   json["collectives"] = path.collectives;

@@ -26,6 +26,11 @@ std::string schedule_csv(const ScenarioResult& result, TextMessages messages) {
                 "the text form has no part of a weight gradient; expected no "
                 "training.schedule.deferred_readout");
   }
+  if (plan.schedule.vocabulary != VocabularySplit::Whole) {
+    throw Error(who +
+                "the text form has no parts of a vocabulary; expected training.schedule.vocabulary "
+                "\"whole\"");
+  }
   if (plan.schedule.kind->slices) {
     throw Error(who +
                 "the text form has no token slices; expected a schedule of whole "

@@ -40,6 +40,14 @@ constexpr const char* category(OpKind kind) {
       return "backward_weight";
     case OpKind::U:
       return "update";
+    case OpKind::S:
+      return "logits";
+    case OpKind::T:
+      return "logits_backward";
+    case OpKind::E:
+      return "embedding";
+    case OpKind::G:
+      return "embedding_backward";
   }
   return "";
 }

@@ -24,7 +24,8 @@ struct Swatch {
 enum class Hatch { None, Rising, Falling, Upright, Level, Dots, Crossed };
 
 inline constexpr std::array kOpKindsInOrder{OpKind::F, OpKind::H, OpKind::R, OpKind::I,
-                                            OpKind::B, OpKind::W, OpKind::U};
+                                            OpKind::B, OpKind::W, OpKind::U, OpKind::S,
+                                            OpKind::T, OpKind::E, OpKind::G};
 
 constexpr Swatch swatch(OpKind kind) {
   switch (kind) {
@@ -42,6 +43,14 @@ constexpr Swatch swatch(OpKind kind) {
       return {"#f0e442", "#000000", "backward, weight half"};
     case OpKind::U:
       return {"#d55e00", "#000000", "optimiser update"};
+    case OpKind::S:
+      return {"#cc79a7", "#000000", "logits of a part of the vocabulary"};
+    case OpKind::T:
+      return {"#e69f00", "#000000", "their gradients"};
+    case OpKind::E:
+      return {"#999999", "#000000", "embedding of a part of the vocabulary"};
+    case OpKind::G:
+      return {"#cccccc", "#000000", "its gradients"};
   }
   return {"#999999", "#000000", ""};
 }

@@ -277,6 +277,10 @@ std::vector<ContractKey> order_keys() {
        "are made at the end of the step, when other ranks still go back (Megatron-LM's "
        "`--defer-embedding-wgrad-compute` and `--wgrad-deferral-limit`). Until then the last stage "
        "keeps the gradients of their logits and the inputs of the readout."},
+      {"vocabulary", one_of({"whole", "vocab-1", "vocab-2"}), "whole",
+       "`vocab-1`, `vocab-2`: every pipeline rank holds an equal part of the embedding and of the "
+       "readout, and works on every micro-batch; algorithms 1 and 2 of arXiv 2411.05288, with two "
+       "reductions between the last forward and the last stage's backward, or one."},
       {"execution", one_of({"futures", "bulk_synchronous"}), "futures",
        "`futures`: an op starts when its rank is free and its inputs are there. "
        "`bulk_synchronous`: "

@@ -60,6 +60,10 @@ const char* group_words(MeshAxis axis) {
     case MeshAxis::ToHost:
     case MeshAxis::FromHost:
       return "devices and hosts";
+    case MeshAxis::Pipeline:
+    case MeshAxis::FromFirst:
+    case MeshAxis::FromLast:
+      return "pipeline ranks";
   }
   return "";
 }

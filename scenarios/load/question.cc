@@ -13,6 +13,7 @@
 #include "scenarios/load/loader.h"
 #include "scenarios/load/read_stage_layouts.h"
 #include "sim/plan/stage_cost.h"
+#include "sim/plan/vocabulary.h"
 
 namespace interlock {
 
@@ -314,6 +315,40 @@ void check_deferral(const Question& question, const TrainingKeys& keys, const Mo
   }
 }
 
+/// Reports a vocabulary that cannot be divided among ranks. `keys.schedule` says that it is.
+void check_split(const Question& question, const TrainingKeys& keys, const ModelGraph& graph,
+                 Diagnostics& diagnostics) {
+  const Training& training = question.training();
+  if (training.schedule.vocabulary == VocabularySplit::Whole || !keys.schedule) return;
+  const JsonNode node = keys.schedule->child("vocabulary");
+  const Layout& layout = question.layout;
+  if (layout.stages != layout.ranks() || layout.ranks() == 1) {
+    report(diagnostics, node,
+           "it is divided among ranks of one stage each; expected 2 ranks or more, and as many "
+           "stages");
+  } else if (layout.data_parallel.zero_stage >= 2 ||
+             layout.data_parallel.gradient_reduction == GradientReduction::MicroBatch) {
+    report(diagnostics, node,
+           "weights or gradients of every backward are exchanged at once; expected it with "
+           "zero_stage 0 or 1 and \"gradient_reduction\" \"step\"");
+  } else if (layout.mesh.replicas() > 1 && layout.data_parallel.overlap_gradients) {
+    report(diagnostics, node,
+           "gradients of its parts come behind those of the last backward; expected "
+           "\"overlap_gradients\" false beside it");
+  } else if (training.offload.any()) {
+    report(diagnostics, node,
+           "what leaves for hosts leaves beside forwards and backwards alone; expected no "
+           "training.offload");
+  } else if (!layout.rank_layouts.empty() || training.slices || training.balances_batch ||
+             training.replica_batches.kind != ReplicaBatches::Kind::Equal) {
+    report(diagnostics, node,
+           "all ranks work on every micro-batch alike; expected stages of one layout, whole "
+           "sequences, and as many micro-batches on each replica");
+  } else if (const std::string problem = division_problem(graph); !problem.empty()) {
+    report(diagnostics, node, problem);
+  }
+}
+
 /// Reports what the model lacks for its training. `cuts`: its sequences are cut.
 void fit_graph(Sections& sections, const JsonNode& document, bool cuts, Diagnostics& diagnostics) {
   const bool measured = !sections.graph->samples_per_micro_batch;
@@ -378,7 +413,10 @@ Question load_question(const JsonValue& value, KnownParts& known, Diagnostics& d
   check_memory(keys, sections.graph, sections.cluster, cuts, diagnostics);
   check_optimizer(question, document, diagnostics);
   if (sections.graph) fit_graph(sections, document, cuts, diagnostics);
-  if (sections.graph) check_deferral(question, keys, *sections.graph, diagnostics);
+  if (sections.graph) {
+    check_deferral(question, keys, *sections.graph, diagnostics);
+    check_split(question, keys, *sections.graph, diagnostics);
+  }
   check_contention(question, sections.cluster, document, diagnostics);
   if (stages) check_stage_layouts(*sections.parallel, question, document, diagnostics);
   if (stages) {

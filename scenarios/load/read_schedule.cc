@@ -159,6 +159,7 @@ void read_members(Section& section, SchedulePolicy& policy) {
     policy.deferred_readout = all ? std::numeric_limits<int>::max()
                                   : section.written_count("deferred_readout").value_or(0);
   }
+  policy.vocabulary = static_cast<VocabularySplit>(section.choice("vocabulary"));
   if (const auto memory = section.get("memory")) {
     policy.memory = read_bytes(*memory, section.diagnostics()).value_or(Bytes(0));
   }
@@ -245,6 +246,16 @@ void check_deferral(Section& section, const SchedulePolicy& policy, bool global)
   report(section.diagnostics(), *node, problem);
 }
 
+/// Reports a vocabulary that this schedule cannot divide among ranks.
+void check_split(Section& section, const SchedulePolicy& policy, bool global) {
+  const auto node = section.get("vocabulary");
+  if (!node || policy.vocabulary == VocabularySplit::Whole) return;
+  const std::string problem =
+      global ? split_problem(policy)
+             : "every stage has a readout; expected it with the strategy \"global\"";
+  if (!problem.empty()) report(section.diagnostics(), *node, problem);
+}
+
 /// Reports keys that only other schedules have a use for.
 void check_traits(Section& section, const SchedulePolicy& policy) {
   const ScheduleEntry& entry = *policy.kind;
@@ -311,6 +322,7 @@ void check_policy(Section& section, const SchedulePolicy& policy, const Training
   }
   check_traits(section, policy);
   check_deferral(section, policy, global);
+  check_split(section, policy, global);
   const auto node = section.get("update_every");
   if (!node || !training.batch_valid) return;
   const int batch = training.asked.micro_batches, every = policy.update_every;

@@ -42,6 +42,7 @@ struct KnownPrices {
     int devices = 1;  // of the cluster
     Mesh mesh;
     Coordinates at = {};
+    bool divided = false;  // without their vocabulary, see sim/plan/vocabulary.h
     std::shared_ptr<const std::vector<StageCost>> prices;
     /// The balanced partitions of these, by the parts, the strategy, whether stages pass lists on,
     /// and the micro-batches of an update.

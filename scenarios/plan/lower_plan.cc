@@ -15,9 +15,14 @@
 #include "hardware/collectives/collective.h"
 #include "scenarios/plan/known_prices.h"
 #include "sim/lower/bulk_synchronous.h"
+#include "sim/plan/vocabulary.h"
 
 namespace interlock {
 namespace {
+
+bool divides_vocabulary(const Question& question) {
+  return question.training().schedule.vocabulary != VocabularySplit::Whole;
+}
 
 /// Returns `device` with the kernels of `framework`.
 Device device_under(const Framework& framework, Device device) {
@@ -171,12 +176,13 @@ KnownPrices::Modules& known_modules(const Question& question, const Coordinates&
   const SharedList<Module>& modules = question.training().graph.modules;
   const auto same = std::find_if(known.begin(), known.end(), [&](const KnownPrices::Modules& one) {
     return one.of.shares(modules) && one.devices == question.cluster.devices && one.at == at &&
-           one.mesh == question.layout.mesh;
+           one.mesh == question.layout.mesh && one.divided == divides_vocabulary(question);
   });
   if (same != known.end()) {
     known.splice(known.begin(), known, same);
   } else {
-    known.push_front({modules, question.cluster.devices, question.layout.mesh, at, nullptr});
+    known.push_front({modules, question.cluster.devices, question.layout.mesh, at,
+                      divides_vocabulary(question), nullptr});
     if (known.size() > kPricedModels) known.pop_back();
   }
   return known.front();
@@ -226,11 +232,34 @@ PriceInputs price_inputs(const Question& question, const Coordinates& at) {
   return prices;
 }
 
+namespace {
+
+DividedVocabulary divided(const Question& question, const ModelGraph& graph,
+                          const PriceInputs& inputs) {
+  return divide_vocabulary(graph, question.layout.ranks(), inputs);
+}
+
+/// Adds the part of the vocabulary that every rank holds, if it is divided among them.
+void add_parts(const Plan& plan, const ModelGraph& graph, const Coordinates& at,
+               std::vector<StageCost>& stages) {
+  if (!divides_vocabulary(plan.question)) return;
+  const PriceInputs inputs = price_inputs(plan.question, at);
+  const auto part = price_modules(divided(plan.question, graph, inputs).part, inputs);
+  const double samples = *graph.samples_per_micro_batch;
+  const int context = plan.question.layout.mesh.degree(Dimension::Context);
+  const VocabularyCost cost =
+      vocabulary_cost(part, plan.schedule.vocabulary, samples * *graph.tokens_per_sample / context);
+  for (StageCost& stage : stages) add_vocabulary(part, cost, stage);
+}
+
+}  // namespace
+
 ModulePrices priced_modules(const Question& question, const ModelGraph& graph,
                             const Coordinates& at) {
   const auto priced = [&] {
-    return std::make_shared<const std::vector<StageCost>>(
-        price_modules(graph, price_inputs(question, at)));
+    const PriceInputs inputs = price_inputs(question, at);
+    return std::make_shared<const std::vector<StageCost>>(price_modules(
+        divides_vocabulary(question) ? divided(question, graph, inputs).rest : graph, inputs));
   };
   const bool kept = question.known_prices && question.layout.rank_layouts.empty() &&
                     graph.modules.shares(question.training().graph.modules);
@@ -290,6 +319,7 @@ std::vector<StageCost> priced_stages(const Plan& plan, const ModelGraph& graph,
   std::vector<StageCost> stages =
       price_stages(*priced_in_stages(plan.question, graph, at, plan.partition), plan.partition,
                    training.strategy, roles);
+  add_parts(plan, graph, at, stages);
   apply_stash_mode(plan.schedule.stash, stages);
   for (std::size_t s = 0; s < stages.size(); ++s) {
     apply_zero(layout.data_parallel, layout.mesh, backwards_of_update(plan, roles[s]), stages[s]);

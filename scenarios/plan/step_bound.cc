@@ -403,8 +403,13 @@ class PlanWork {
       }
       case OpKind::W:
         return recomputes(op) || op.defers ? Bytes(0) : stage.workspace;
+      case OpKind::S:
+      case OpKind::T:
+        return stage.vocabulary.workspace;
       case OpKind::R:
       case OpKind::U:
+      case OpKind::E:
+      case OpKind::G:
         break;
     }
     return Bytes(0);

@@ -341,6 +341,22 @@ int ExchangeLowering::event_of(const Op& op, const Part& part, int turn) {
   return entry->second;
 }
 
+int ExchangeLowering::event_of(const Op& op, const Exchange& exchange, VocabularyExchange what) {
+  const int collective = wiring_.collective(exchange, inputs_.schedule.rank_of_stage[op.stage], 0);
+  const Key key = {.collective = collective, .purpose = -1 - static_cast<int>(what)};
+  const auto [entry, fresh] = events_.try_emplace(key, static_cast<int>(program_.events.size()));
+  if (!fresh) return entry->second;
+  Event event = {.collective = collective};
+  if (exchange.kind == CollectiveKind::AllReduce) {
+    event.recorders = wiring_.members(collective);
+    // Every rank gives back as much as this one.
+    event.gives_back = writer_.buffer(op.stage, MemoryClass::Communication, exchange.bytes);
+  }
+  event.kept += 4 * inputs_.schedule.stages;  // embeddings come before those forwards
+  program_.events.push_back(event);
+  return entry->second;
+}
+
 void ExchangeLowering::put(Opcode code, const Op& op, const Part& part, int turn) {
   const int event = event_of(op, part, turn);
   if (code == Opcode::Record && sends(part.purpose) && part.gives_back) {

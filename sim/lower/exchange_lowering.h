@@ -61,6 +61,8 @@ class ExchangeLowering {
   /// Begins to copy stash between the device and its host, for the micro-batch of `op`. The memory
   /// that it leaves is given back when the copy is done.
   void begin_host_copy(const Op& op, const Exchange& copy);
+  /// Returns the event of what pipeline ranks exchange for each micro-batch.
+  int event_of(const Op& op, const Exchange& exchange, VocabularyExchange what);
   void end_host_copy(const Op& op, const Exchange& copy);
   /// Returns whether a device holds what a stage sends in buffers apart from the gradients that it
   /// keeps. There are two of them: one is filled while the other is reduced.

@@ -92,6 +92,14 @@ OpCost OpCosts::of(const Op& op) const {
       return op.defers ? stage.deferrable : additions += stage.backward_weight;
     case OpKind::U:
       return update(stage);
+    case OpKind::S:
+      return stage.vocabulary.s;
+    case OpKind::T:
+      return stage.vocabulary.t;
+    case OpKind::E:
+      return stage.vocabulary.e;
+    case OpKind::G:
+      return stage.vocabulary.g;
   }
   return {};
 }

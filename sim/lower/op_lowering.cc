@@ -116,6 +116,11 @@ void OpLowering::begin(const Op& op) {
       return;
     case OpKind::U:
       return begin_update(op);
+    case OpKind::S:
+    case OpKind::T:
+    case OpKind::E:
+    case OpKind::G:
+      return begin_of_vocabulary(op);
   }
 }
 
@@ -181,7 +186,8 @@ ComputePiece OpLowering::piece_of(const Op& op, double share) const {
   const bool backward = op.kind == OpKind::I || op.kind == OpKind::B || op.kind == OpKind::W;
   return {.kind = op.kind,
           .cost = costs_.of(op),
-          .useful = op.kind == OpKind::F || (backward && costs_.traversal(op).weights),
+          .useful = op.kind == OpKind::F || of_vocabulary(op.kind) ||
+                    (backward && costs_.traversal(op).weights),
           .share = share};
 }
 
@@ -192,6 +198,7 @@ void OpLowering::end(const Op& op) {
     case OpKind::F:
       writer_.free(op, MemoryClass::Workspace, stage.workspace);
       send_stash(op);
+      hand_to_vocabulary(op);
       for (const int next : costs_.after(op.stage)) {
         message(Opcode::Send, Cargo::Activation, op, op.stage, next);
       }
@@ -208,12 +215,18 @@ void OpLowering::end(const Op& op) {
       return end_backward(op);
     case OpKind::U:
       return end_update(op);
+    case OpKind::S:
+    case OpKind::T:
+    case OpKind::E:
+    case OpKind::G:
+      return end_of_vocabulary(op);
   }
 }
 
 void OpLowering::begin_forward(const Op& op) {
   const StageCost& stage = costs_.of_stage(op);
   exchange_readout(op);
+  wait_for_vocabulary(op);
   wait_for_updates(op);
   wait_for_weights(op);
   if (const int from = costs_.before(op.stage); from >= 0) {
@@ -247,6 +260,7 @@ void OpLowering::begin_head(const Op& op) {
 void OpLowering::begin_traversal(const Op& op) {
   const Traversal& traversal = costs_.traversal(op);
   receive_gradients(op);
+  wait_for_vocabulary(op);
   if (!recomputed_) wait_for_stash(op);
   if (traversal.to_previous) {
     writer_.allocate(op, MemoryClass::Boundary, costs_.input_gradient(op));
@@ -269,6 +283,7 @@ void OpLowering::end_backward(const Op& op) {
   // A split backward reads the gradient of its output twice: I, then W.
   if (op.kind != OpKind::I || !traversal.weights) end_traversal(op);
   if (makes_input_gradient) send_gradients(op, traversal);
+  hand_to_vocabulary(op);
 }
 
 /// The gradient of the output has been read for the last time; with the weight gradients the stash
@@ -385,7 +400,8 @@ void OpLowering::add_gathers(const Op& op, ComputePiece& piece) const {
 /// Adds the gradients that leave while `op` runs: those of an update beside the op that completes
 /// them; those of every micro-batch where they are reduced one by one.
 void OpLowering::add_sends(const Op& op, ComputePiece& piece) const {
-  const bool makes_gradients = op.kind == OpKind::W || op.kind == OpKind::B;
+  const bool makes_gradients =
+      op.kind == OpKind::W || op.kind == OpKind::B || op.kind == OpKind::T || op.kind == OpKind::G;
   if (!makes_gradients) return;
   const bool each = costs_.of_stage(op).reduces_each_backward;
   if (op.completes ? !sends_early(op.stage) : !each) return;  // the update does it

@@ -69,6 +69,12 @@ class OpLowering {
   void add_up_copies(const Op& op);
   void wait_for_updates(const Op& op);
   void exchange_readout(const Op& op);
+  void begin_of_vocabulary(const Op& op);
+  void end_of_vocabulary(const Op& op);
+  void wait_for_vocabulary(const Op& op);
+  void hand_to_vocabulary(const Op& op);
+  void emit_of_vocabulary(Opcode code, const Op& op, VocabularyExchange what);
+  bool divides_vocabulary() const { return inputs_.policy.vocabulary != VocabularySplit::Whole; }
   bool reads_stash_first(const Op& op) const;
   const Op* backward_after(const Op& forward) const;
   bool passes_in_layers(const Op& forward) const;

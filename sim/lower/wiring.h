@@ -18,6 +18,11 @@
 
 namespace interlock {
 
+/// Names what ranks exchange of a divided vocabulary: outputs of the embedding, added up; their
+/// gradient, from the first; inputs of the readout, from the last; what is known of logits; the
+/// gradient of these inputs, added up.
+enum class VocabularyExchange { Embedded, EmbeddedGradient, Hidden, Logits, HiddenGradient };
+
 /// Makes channels on demand. Micro-batches in flight at once travel in channels of their own
 /// (slot = micro_batch % in_flight), because their order is not known beforehand; token slices do
 /// (slot = slice), because their sizes differ.

@@ -24,6 +24,12 @@ TimeUse use_of(const OpInfo& op) {
       return TimeUse::Recompute;
     case OpKind::U:
       return TimeUse::Update;
+    case OpKind::S:
+    case OpKind::E:
+      return TimeUse::Forward;
+    case OpKind::T:
+    case OpKind::G:
+      return TimeUse::Backward;
     case OpKind::F:
       return op.useful ? TimeUse::Forward : TimeUse::Extra;
     case OpKind::I:

@@ -174,6 +174,14 @@ std::vector<int> numbers_of_group(const Mesh& mesh, MeshAxis axis, const Coordin
     case MeshAxis::ToHost:
     case MeshAxis::FromHost:
       return {number_of(mesh, at)};
+    case MeshAxis::Pipeline:
+    case MeshAxis::FromFirst:
+      return devices_along(mesh, Dimension::Pipeline, at);
+    case MeshAxis::FromLast: {
+      std::vector<int> group = devices_along(mesh, Dimension::Pipeline, at);
+      std::rotate(group.begin(), group.end() - 1, group.end());
+      return group;
+    }
   }
   return {};
 }
@@ -220,6 +228,10 @@ int group_size(const Mesh& mesh, MeshAxis axis) {
       return mesh.devices_of_rank() / (mesh.expert * mesh.tensor_of_experts());
     case MeshAxis::ExpertTensor:
       return mesh.tensor_of_experts();
+    case MeshAxis::Pipeline:
+    case MeshAxis::FromFirst:
+    case MeshAxis::FromLast:
+      return mesh.degree(Dimension::Pipeline);
     case MeshAxis::ToHost:
     case MeshAxis::FromHost:
       break;

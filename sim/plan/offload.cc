@@ -27,6 +27,14 @@ Seconds time_of(const Op& op, const StageCost& stage) {
       return stage.backward_weight.time;
     case OpKind::B:
       return stage.backward_input.time + stage.backward_weight.time;
+    case OpKind::S:
+      return stage.vocabulary.s.time;
+    case OpKind::T:
+      return stage.vocabulary.t.time;
+    case OpKind::E:
+      return stage.vocabulary.e.time;
+    case OpKind::G:
+      return stage.vocabulary.g.time;
     case OpKind::U:
       break;
   }

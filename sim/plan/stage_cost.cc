@@ -112,16 +112,6 @@ OpCost price(const std::vector<Work>& work, const PriceInputs& inputs,
   return cost;
 }
 
-Footprint& operator+=(Footprint& a, const Footprint& b) {
-  a.weights += b.weights;
-  a.gradients += b.gradients;
-  a.optimizer += b.optimizer;
-  a.made_gradients += b.made_gradients;
-  a.update_buffers += b.update_buffers;
-  a.update_copies += b.update_copies;
-  return a;
-}
-
 Footprint footprint_of(const WeightCount& weights, const PriceInputs& inputs) {
   const Framework& framework = inputs.framework;
   Footprint held = footprint(weights, inputs.optimizer, inputs.precision, framework.fp32_gradients);

@@ -53,6 +53,15 @@ struct LinkCost {
   OpCost first_backward_input;  // the part of backward_input that nothing below needs
 };
 
+/// A rank's part of a divided vocabulary, one micro-batch. See VocabularySplit.
+struct VocabularyCost {
+  OpCost s, t, e, g;
+  Bytes hidden;      // what crosses between ranks: an input of the readout, an output of embedding
+  Bytes statistics;  // of logits, that ranks reduce: the largest, the sum, that of the target
+  Bytes kept;        // from S to T
+  Bytes workspace;   // of S and T
+};
+
 /// Durations, flops and bytes of a module or a stage, one micro-batch.
 struct StageCost {
   OpCost forward, backward_input, backward_weight, recompute, update;
@@ -90,6 +99,7 @@ struct StageCost {
   Bytes host_gradients, host_weights;  // to and from the host at an update, see Offload
   Bytes host_optimizer;                // states that the host keeps
   Bytes outer_buffer;                  // outer gradients on their way, see OuterSteps
+  VocabularyCost vocabulary;           // of its rank
   int modules = 1;
   /// Returns the bytes that come back from the stage above.
   Bytes output_gradient() const { return output + returned; }

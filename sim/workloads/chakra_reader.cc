@@ -61,7 +61,7 @@ std::optional<CollectiveKind> collective_of(const ChakraAttributes& said) {
 }
 
 std::optional<NodeOp> op_of(const ChakraAttributes& said) {
-  static constexpr std::string_view kLetters = "FHRIBWU";
+  static constexpr std::string_view kLetters = "FHRIBWUSTEG";
   const std::string op = said.text("interlock_op");
   const std::optional<int> stage = said.count("interlock_stage", 0);
   if (op.size() != 1 || kLetters.find(op[0]) == std::string_view::npos || !stage) {

@@ -159,7 +159,9 @@ class NodeWriter {
       case Opcode::Record:
         return record(issue);
       case Opcode::Wait:
-        if (issue.slot >= 0) add(needs_of(issue), generation(issue.slot, issue).done);
+        if (issue.slot < 0) return;
+        join_ahead(issue);
+        add(needs_of(issue), generation(issue.slot, issue).done);
         return;
       default:
         return;
@@ -276,6 +278,16 @@ class NodeWriter {
       barrier.group = std::to_string(program_.communicators.size() + index);
       done.done = {own.newest()};
     }
+  }
+
+  /// The rank waits for what another one broadcasts, which it has joined long since.
+  void join_ahead(const Issue& issue) {
+    const Event& event = program_.events[issue.instruction.index];
+    Generation& own = generation(issue.slot, issue);
+    const bool receives = event.collective >= 0 && own.expected == 0;
+    if (!receives) return;
+    own.expected = 1;
+    join(event, issue, own.done);
   }
 
   /// The rank joins the collective of a generation, which it has waited for up to now.

@@ -31,6 +31,7 @@ class Extras {
       training_["schedule"] = {{"kind", chance(0.5) ? "terapipe" : "seq1f1b"}, {"slices", 2}};
     }
     if (may_defer() && chance(0.5)) training_["schedule"]["deferred_readout"] = 2;
+    if (may_divide() && chance(0.6)) divide_vocabulary();
     add_variation();
     add_to_machine();
   }
@@ -47,6 +48,25 @@ class Extras {
     const bool fused = kind == "gpipe" || kind == "1f1b" || kind == "eager-1f1b" ||
                        kind == "interleaved" || kind == "breadth-first" || kind == "hanayo";
     return fused && parallel_["zero_stage"] < 2 && !model_.contains("multi_token_prediction");
+  }
+
+  /// Returns whether ranks may hold a part of the vocabulary each.
+  bool may_divide() {
+    if (!transformer_ || training_["strategy"] != "global") return false;
+    const Json& schedule = training_["schedule"];
+    return schedule["kind"] == "1f1b" && !schedule.contains("deferred_readout") &&
+           parallel_["pipeline"] > 1 &&
+           parallel_.value("stages", parallel_["pipeline"]) == parallel_["pipeline"] &&
+           schedule.value("backward", "fused") == "fused" &&
+           schedule.value("execution", "futures") == "futures" && !training_.contains("lora") &&
+           !model_.contains("multi_token_prediction") && !training_.contains("offload") &&
+           !parallel_.contains("layouts") && !training_.contains("replica_micro_batches");
+  }
+  /// Some of these are refused for another key.
+  void divide_vocabulary() {
+    training_["schedule"]["vocabulary"] = chance(0.5) ? "vocab-1" : "vocab-2";
+    parallel_["overlap_gradients"] = false;
+    parallel_["zero_stage"] = random_.integer(0, 1);
   }
 
   Json framework() {
@@ -127,7 +147,10 @@ class Extras {
     if (cluster_.contains("kind") && chance(0.15)) {
       cluster_["host"] = {{"bandwidth", "20 GB/s"}, {"latency", "5 us"}};
       const double share = chance(0.5) ? 1 : 0.5;
-      if (transformer_) training_["offload"] = {{chance(0.5) ? "optimizer" : "activations", share}};
+      const bool divided =
+          training_.contains("schedule") && training_["schedule"].contains("vocabulary");
+      if (transformer_ && !divided)
+        training_["offload"] = {{chance(0.5) ? "optimizer" : "activations", share}};
     }
     if (!cluster_.contains("kind") || cluster_["kind"] != "machine") return;
     if (chance(0.1)) {

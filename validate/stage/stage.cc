@@ -56,6 +56,11 @@ EndOfOp Stage::run(const OpInfo& op, int micro_batch) {
       return run_update(micro_batch);
     case OpKind::R:
       return run_again(op.loss, micro_batch);
+    case OpKind::S:
+    case OpKind::T:
+    case OpKind::E:
+    case OpKind::G:
+      break;  // refused, see validate/training/execution.cc
   }
   CHECK(false, "an op of a known kind");
 }

@@ -173,6 +173,10 @@ NeuralNetwork network_of(const Question& scenario) {
     refuse(scenario, "/training/schedule/deferred_readout",
            "weight gradients that are put off are simulated only; expected it left out");
   }
+  if (training.schedule.vocabulary != VocabularySplit::Whole) {
+    refuse(scenario, "/training/schedule/vocabulary",
+           "a vocabulary that ranks divide is simulated only; expected \"whole\"");
+  }
   if (!training.graph.samples_per_micro_batch) {
     refuse(scenario, "/model", "a profile has times, but no layers to run; expected a model");
   }

@@ -27,12 +27,6 @@ const ScheduleEntry& schedule_named(std::string_view name) {
   return *entry;
 }
 
-const char* name_of(Trains trains) {
-  if (trains == Trains::Any) return "all";
-  if (trains == Trains::Global) return "global";
-  return trains == Trains::Local ? "local" : "local, interlocking";
-}
-
 bool SchedulePolicy::is_sought() const { return kind->order == OrderSource::Search && !order; }
 
 std::string deferral_problem(const SchedulePolicy& policy) {
@@ -60,6 +54,22 @@ std::string deferral_problem(const SchedulePolicy& policy) {
     return name + "has no end of a step at which other ranks stand" + others;
   }
   if (entry.slices) return name + "cuts sequences, and gradients with them" + others;
+  if (policy.bulk_synchronous) return "a phase has one op of each rank; expected \"futures\"";
+  return "";
+}
+
+std::string split_problem(const SchedulePolicy& policy) {
+  const ScheduleEntry& entry = *policy.kind;
+  if (entry.name != "1f1b") {
+    return "\"" + entry.name +
+           "\" has no order that runs parts of the vocabulary; expected \"1f1b\"";
+  }
+  if (policy.split_backward) {
+    return "its order is that of whole backwards; expected \"backward\" \"fused\" beside it";
+  }
+  if (policy.deferred_readout > 0) {
+    return "the readout lies on all ranks; expected no \"deferred_readout\" beside it";
+  }
   if (policy.bulk_synchronous) return "a phase has one op of each rank; expected \"futures\"";
   return "";
 }

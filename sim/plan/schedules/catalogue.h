@@ -59,9 +59,10 @@ struct SchedulePolicy {
   bool passes_in_pairs = false;   // pairs are made, and take turns, see sim/plan/passages.h
   bool recomputes_early = false;  // of ranks with one order, before the gradient is there
   int deferred_readout = 0;       // micro-batches of a step, see defer_readout()
-  bool delays_weights = false;    // then weight gradients come behind those that messages wait for
-  std::vector<int> placement;     // (stages of all copies) File: the ranks that it lays them on
-  int copies = 1;                 // File
+  VocabularySplit vocabulary = VocabularySplit::Whole;
+  bool delays_weights = false;  // then weight gradients come behind those that messages wait for
+  std::vector<int> placement;   // (stages of all copies) File: the ranks that it lays them on
+  int copies = 1;               // File
   /// File, Auto: the order of one step, every rank's ops.
   std::shared_ptr<const std::vector<std::vector<Op>>> order;
   Bytes memory;                    // Auto: of each device at most; 0: what it has
@@ -93,12 +94,6 @@ struct ScheduleShape {
 };
 
 Schedule make_schedule(const ScheduleInputs& inputs);
-
-/// Names the losses that a schedule is made for: the last stage's; those of some stages (local and
-/// the like); those that reach N stages; those whose gradients cross no boundary; all of these.
-enum class Trains { Global, Partial, NWise, Local, Any };
-/// Returns the word for people: "global", "local", "local, interlocking", "all".
-const char* name_of(Trains trains);
 
 /// Says who orders the ops of a schedule: its function, a search, a file.
 enum class OrderSource { Function, Search, File };

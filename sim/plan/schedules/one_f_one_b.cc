@@ -34,7 +34,100 @@ Sequence one_f_one_b_sequence(const ScheduleInputs& inputs, int stage, int ahead
   return {{warm_up, steady, cool_down, update}, inputs.steps, micro_batches};
 }
 
+/// Makes the order of a rank of 1F1B that also runs its part of the vocabulary. So that reductions
+/// have time, as many further forwards as there are barriers come ahead of the first backward.
+/// Passes of the readout come in turn with backwards: pass k runs T of micro-batch k - 1, S of k, E
+/// of one whose forward is to come, G of one that has gone back. All ranks run them in one order,
+/// and each runs pass k as early as the last stage's output can be there: before or behind a
+/// forward. Where that is follows from backwards that take twice as long as forwards, and from
+/// passes that take no longer. Source: the schedule of sail-sg/VocabularyParallelism.
+class VocabularyOrder {
+ public:
+  VocabularyOrder(const ScheduleInputs& inputs, int stage)
+      : inputs_(inputs),
+        stage_(stage),
+        more_(inputs.policy.vocabulary == VocabularySplit::TwoBarriers ? 1 : 0),
+        above_(inputs.stages - 1 - stage) {}
+
+  Sequence make() {
+    const int micro_batches = inputs_.micro_batches, stages = inputs_.stages;
+    const bool forward_first = runs_forward_first(above_);
+    const int ahead = above_ + 2 + more_;  // forwards before the first backward
+    for (int b = 0; b <= stage_; ++b) append(OpKind::E, b);
+    for (int b = 0; b <= above_; ++b) {
+      add(OpKind::E, b + stage_ + 1);
+      append(OpKind::F, b);
+    }
+    pass(0);
+    for (int b = 0; b < more_; ++b) {
+      add(OpKind::E, stages + 1 + b);
+      append(OpKind::F, above_ + 1 + b);
+      pass(b + 1);
+    }
+    append(OpKind::F, above_ + 1 + more_);
+    const int passes = passes_before(above_) + more_ + 1;  // before the first backward
+    for (int k = more_ + 1; k < passes; ++k) pass(k);
+    for (int b = 0; b < micro_batches; ++b) {
+      append_backward(body_, inputs_, stage_, b);
+      if (forward_first) add(OpKind::F, b + ahead);
+      add_pass(b + passes);
+      if (!forward_first) add(OpKind::F, b + ahead);
+      end_turn();
+    }
+    for (int b = turned_back_; b < micro_batches; ++b) append(OpKind::G, b);
+    if (more_ == 0) append(OpKind::T, micro_batches - 1);
+    append(OpKind::U, micro_batches - 1);
+    return {writer_.take(), inputs_.steps, micro_batches};
+  }
+
+ private:
+  /// Returns whether a rank with `above` stages above it runs passes behind its forwards.
+  static bool runs_forward_first(int above) { return above > 0 && above % 3 == 0; }
+  /// Returns the passes of such a rank before its first backward, but for the first ones.
+  static int passes_before(int above) {
+    return 2 * (above + 1) / 3 + (runs_forward_first(above) ? 1 : 0);
+  }
+
+  void add(OpKind kind, int micro_batch) {
+    if (micro_batch < 0 || micro_batch >= inputs_.micro_batches) return;
+    body_.push_back({kind, stage_, micro_batch, stage_});
+    if (kind == OpKind::G) turned_back_ = micro_batch + 1;
+  }
+  void end_turn() {
+    if (!body_.empty()) writer_.append(body_);
+    body_.clear();
+  }
+  /// Adds an op, and ends the turn.
+  void append(OpKind kind, int micro_batch) {
+    add(kind, micro_batch);
+    end_turn();
+  }
+  /// Adds pass `k`. Under OneBarrier, the last T comes at the end of the step.
+  void add_pass(int k) {
+    const int first = passes_before(inputs_.stages - 1);  // those of the first stage
+    if (more_ == 1 || k < inputs_.micro_batches) add(OpKind::T, k - 1);
+    add(OpKind::S, k);
+    if (k >= first + more_) add(OpKind::E, inputs_.stages + 1 + k - first);
+    add(OpKind::G, k - first - 2 - more_);
+  }
+  void pass(int k) {
+    add_pass(k);
+    end_turn();
+  }
+
+  const ScheduleInputs& inputs_;
+  int stage_, more_, above_;  // barriers but one; stages above this one
+  int turned_back_ = 0;       // micro-batches whose G is in the order
+  std::vector<Op> body_;
+  RunWriter writer_;
+};
+
 Schedule make_one_f_one_b(const ScheduleInputs& inputs) {
+  if (inputs.policy.vocabulary != VocabularySplit::Whole) {
+    return one_sequence_a_stage(inputs, [](const ScheduleInputs& in, int stage) {
+      return VocabularyOrder(in, stage).make();
+    });
+  }
   return one_sequence_a_stage(inputs, [](const ScheduleInputs& in, int stage) {
     return one_f_one_b_sequence(in, stage,
                                 in.stages - 1 - stage + (in.policy.passes_in_pairs ? 1 : 0));

@@ -8,7 +8,7 @@
 
 namespace interlock {
 
-char letter(OpKind kind) { return "FHRIBWU"[static_cast<int>(kind)]; }
+char letter(OpKind kind) { return "FHRIBWUSTEG"[static_cast<int>(kind)]; }
 
 void split_turns(Sequence& sequence, std::size_t index, int turns) {
   Run rest = sequence.runs[index];
@@ -44,7 +44,10 @@ std::vector<Op> expand(const Sequence& sequence) {
 
 namespace {
 
-bool makes_gradients(const Op& op) { return op.kind == OpKind::B || op.kind == OpKind::W; }
+bool makes_gradients(const Op& op) {
+  using enum OpKind;
+  return op.kind == B || op.kind == W || op.kind == T || op.kind == G;
+}
 
 /// Returns the next of `ops` from `first` on that makes or uses gradients of `stage`; nothing if
 /// none does.

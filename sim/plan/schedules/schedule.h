@@ -20,10 +20,22 @@
 namespace interlock {
 
 /// Op letters: PyTorch's F, B (full backward), I (input half), W (weight half), R (recompute), and
-/// ours: H (auxiliary head), U (optimiser update). The order is the order of priority.
-enum class OpKind : std::uint8_t { F, H, R, I, B, W, U };
-inline constexpr int kOpKinds = 7;
+/// ours: H (auxiliary head), U (optimiser update). The order is the order of priority. Where the
+/// vocabulary is divided, see VocabularySplit: S and T of the readout; E and G, the forward of the
+/// embedding and its gradients. Their stage is one of the rank that runs them.
+enum class OpKind : std::uint8_t { F, H, R, I, B, W, U, S, T, E, G };
+inline constexpr int kOpKinds = 11;
 char letter(OpKind kind);
+inline bool of_vocabulary(OpKind kind) { return kind >= OpKind::S; }
+
+/// Says who holds the vocabulary. Whole: the first stage the embedding, the last the readout. Else
+/// every pipeline rank holds an equal part of both. Of a micro-batch, S makes logits of the part
+/// when the last stage has broadcast its output. TwoBarriers: their largest and their sum are
+/// reduced among ranks, then T makes gradients of input and weights, and the first of these is
+/// reduced for the last stage's backward. OneBarrier: S makes the gradient of the input, too, which
+/// is reduced and corrected with the sums, so that T is needed by no backward.
+/// Source: Yeung et al., arXiv 2411.05288, algorithms 1 and 2.
+enum class VocabularySplit : std::uint8_t { Whole, TwoBarriers, OneBarrier };
 
 /// One compute op: `kind` of `stage` for `micro_batch`, by the gradient of `loss`.
 struct Op {
@@ -88,6 +100,8 @@ void defer_readout(Schedule& schedule, int micro_batches);
 struct SchedulePolicy;
 /// Says why no readout can be put off under `policy`, as "...; expected ..."; empty if one can.
 std::string deferral_problem(const SchedulePolicy& policy);
+/// Says likewise why no vocabulary can be divided among ranks.
+std::string split_problem(const SchedulePolicy& policy);
 
 /// Splits run `run` of `sequence` into its first `turns` turns and the others. REQUIRES: 0 < turns
 /// < its repeats.

@@ -228,6 +228,12 @@ int parts_of(const Strategy& strategy, int stages) {
   return shared ? stages + 1 : stages;
 }
 
+const char* name_of(Trains trains) {
+  if (trains == Trains::Any) return "all";
+  if (trains == Trains::Global) return "global";
+  return trains == Trains::Local ? "local" : "local, interlocking";
+}
+
 std::string name_of(const Strategy& strategy) {
   switch (strategy.kind) {
     case StrategyKind::Global:

@@ -111,6 +111,12 @@ std::vector<int> stages_after(const Strategy& strategy, int stage, int stages);
 /// blocks both run the part that they share.
 int parts_of(const Strategy& strategy, int stages);
 
+/// Names the losses that a schedule is made for: the last stage's; those of some stages (local and
+/// the like); those that reach N stages; those whose gradients cross no boundary; all of these.
+enum class Trains { Global, Partial, NWise, Local, Any };
+/// Returns the word for people: "global", "local", "local, interlocking", "all".
+const char* name_of(Trains trains);
+
 /// Returns "global", "local", "3-wise", "1-2-1-2-wise", "greedy", ...
 std::string name_of(const Strategy& strategy);
 

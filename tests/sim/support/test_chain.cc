@@ -137,6 +137,28 @@ bool may_defer(const TestChain& chain) {
   return chain.strategy.kind == StrategyKind::Global && deferral_problem(chain.policy).empty();
 }
 
+/// Returns whether each rank of `chain` may hold a part of the vocabulary.
+bool may_divide_vocabulary(const TestChain& chain) {
+  const int stages = stages_of_copy(chain);
+  return chain.strategy.kind == StrategyKind::Global && split_problem(chain.policy).empty() &&
+         stages > 1 && ranks_of(chain) == stages;
+}
+
+void divide_vocabulary(TestChain& chain, Random& random) {
+  chain.policy.vocabulary = static_cast<VocabularySplit>(random.integer(1, 2));
+  chain.contention = false;  // of broadcasts with sums
+  const auto op = [&] { return OpCost{Seconds(random.integer(0, 2)), Flops(1), Flops(1)}; };
+  const VocabularyCost cost = {.s = op(),
+                               .t = op(),
+                               .e = op(),
+                               .g = op(),
+                               .hidden = Bytes(random.integer(1, 2000)),
+                               .statistics = Bytes(random.integer(1, 500)),
+                               .kept = Bytes(random.integer(0, 20)),
+                               .workspace = Bytes(random.integer(0, 20))};
+  for (StageCost& stage : chain.costs) stage.vocabulary = cost;
+}
+
 TestChain random_chain_of(Random& random, std::string_view kind, int most_stages) {
   TestChain chain = random_shape(random, kind, most_stages);
   while (!shape_problem(chain).empty()) chain = random_shape(random, kind, most_stages);
@@ -170,6 +192,7 @@ TestChain random_chain_of(Random& random, std::string_view kind, int most_stages
     last.deferrable.flops = last.deferrable.flops * 0.5;
     last.deferred = Bytes(random.integer(0, 20));
   }
+  if (may_divide_vocabulary(chain) && random.integer(0, 1) == 0) divide_vocabulary(chain, random);
   return chain;
 }
 
@@ -284,6 +307,8 @@ std::string describe(const TestChain& chain) {
   flag(policy.overlap > 0, ", overlapping");
   flag(policy.split_backward, ", split");
   flag(policy.deferred_readout > 0, ", readout deferred");
+  flag(policy.vocabulary == VocabularySplit::TwoBarriers, ", vocab-1");
+  flag(policy.vocabulary == VocabularySplit::OneBarrier, ", vocab-2");
   flag(policy.copies_on_compute_stream, ", copies on compute stream");
   flag(policy.barrier, ", barrier");
   flag(strategy.all_heads, ", all heads");
@@ -330,6 +355,10 @@ Program program_of(const TestChain& chain) {
                      .cluster = chain.cluster};
   inputs.policy.update_every = update_every(chain);
   inputs.most_ticks_per_second = chain.most_ticks_per_second;
+  inputs.contention = chain.contention;
+  if (chain.policy.vocabulary != VocabularySplit::Whole) {
+    inputs.mesh.degree(Dimension::Pipeline) = ranks_of(chain);
+  }
   return lower(inputs);
 }
 

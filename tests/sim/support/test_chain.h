@@ -28,6 +28,7 @@ struct TestChain {
   int micro_batches = 1;
   int steps = 1;
   double most_ticks_per_second = 1e18;
+  bool contention = true;  // see LowerInputs
 };
 
 Strategy n_wise(int n, bool all_heads = false);

@@ -1,0 +1,106 @@
+// Ops on a rank's part of the vocabulary, and what all ranks exchange for them.
+// SPDX-License-Identifier: Apache-2.0
+//
+// Outline, of a micro-batch under OneBarrier (TwoBarriers: what differs).
+//   E on every rank; the sum of all outputs; F on the first stage
+//   F on the last stage; its output to all ranks; S on every rank; the sum of logits, and of the
+//     gradients that S made; B on the last stage, and T on every rank
+//     (the sum of logits; T on every rank; the sum of gradients; B on the last stage)
+//   B on the first stage; its gradient to all ranks; G on every rank
+// Sums and broadcasts have a communicator each. A broadcast leaves when its sender has made it:
+// those who receive it join it a whole op before they need it, so that the sender comes last, and
+// none of their kernels waits for it before S or G. What ranks send in a sum is held until that is
+// done; what comes is counted from the op on that reads it.
+// Source: Yeung et al., arXiv 2411.05288, section 4, and sail-sg/VocabularyParallelism.
+#include "sim/lower/op_lowering.h"
+
+namespace interlock {
+
+/// Records `what` of the micro-batch of `op`, or waits for it.
+void OpLowering::emit_of_vocabulary(Opcode code, const Op& op, VocabularyExchange what) {
+  using enum VocabularyExchange;
+  const VocabularyCost& cost = costs_.of_stage(op).vocabulary;
+  const bool sums = what == Embedded || what == Logits || what == HiddenGradient;
+  const MeshAxis from = what == Hidden ? MeshAxis::FromLast : MeshAxis::FromFirst;
+  Exchange exchange = {.kind = sums ? CollectiveKind::AllReduce : CollectiveKind::Broadcast,
+                       .axis = sums ? MeshAxis::Pipeline : from,
+                       .bytes = what == Logits ? cost.statistics : cost.hidden};
+  if (what == Logits && inputs_.policy.vocabulary == VocabularySplit::OneBarrier) {
+    exchange.bytes += cost.hidden;
+  }
+  if (is_empty(exchange)) return;
+  if (sums && code == Opcode::Record) {
+    writer_.allocate(op, MemoryClass::Communication, exchange.bytes);
+  }
+  writer_.emit(code, exchanges_.event_of(op, exchange, what), op.micro_batch);
+}
+
+void OpLowering::begin_of_vocabulary(const Op& op) {
+  const VocabularyCost& cost = costs_.of_stage(op).vocabulary;
+  switch (op.kind) {
+    case OpKind::S:
+      if (op.stage != costs_.last_of_replica(op.stage)) {
+        emit_of_vocabulary(Opcode::Wait, op, VocabularyExchange::Hidden);
+      }
+      writer_.allocate(op, MemoryClass::Stash, cost.kept);
+      return writer_.allocate(op, MemoryClass::Workspace, cost.workspace);
+    case OpKind::T:
+      emit_of_vocabulary(Opcode::Wait, op, VocabularyExchange::Logits);
+      return writer_.allocate(op, MemoryClass::Workspace, cost.workspace);
+    case OpKind::G:
+      if (op.stage != costs_.first_of_replica(op.stage)) {
+        emit_of_vocabulary(Opcode::Wait, op, VocabularyExchange::EmbeddedGradient);
+      }
+      return writer_.allocate(op, MemoryClass::Workspace, cost.hidden);
+    default:
+      return;
+  }
+}
+
+void OpLowering::end_of_vocabulary(const Op& op) {
+  const VocabularyCost& cost = costs_.of_stage(op).vocabulary;
+  switch (op.kind) {
+    case OpKind::E:
+      return emit_of_vocabulary(Opcode::Record, op, VocabularyExchange::Embedded);
+    case OpKind::S:
+      writer_.free(op, MemoryClass::Workspace, cost.workspace);
+      return emit_of_vocabulary(Opcode::Record, op, VocabularyExchange::Logits);
+    case OpKind::T:
+      writer_.free(op, MemoryClass::Workspace, cost.workspace);
+      writer_.free(op, MemoryClass::Stash, cost.kept);
+      if (inputs_.policy.vocabulary == VocabularySplit::TwoBarriers) {
+        emit_of_vocabulary(Opcode::Record, op, VocabularyExchange::HiddenGradient);
+      }
+      return;
+    case OpKind::G:
+      return writer_.free(op, MemoryClass::Workspace, cost.hidden);
+    default:
+      return;
+  }
+}
+
+/// Writes what a forward of the first stage, or a backward of the last, waits for.
+void OpLowering::wait_for_vocabulary(const Op& op) {
+  if (!divides_vocabulary()) return;
+  if (op.kind == OpKind::F && op.stage == costs_.first_of_replica(op.stage)) {
+    emit_of_vocabulary(Opcode::Wait, op, VocabularyExchange::Embedded);
+  }
+  if (op.kind != OpKind::F && op.stage == costs_.last_of_replica(op.stage)) {
+    const bool one = inputs_.policy.vocabulary == VocabularySplit::OneBarrier;
+    emit_of_vocabulary(Opcode::Wait, op,
+                       one ? VocabularyExchange::Logits : VocabularyExchange::HiddenGradient);
+  }
+}
+
+/// Writes what a forward of the last stage, or a backward of the first, sends to all ranks.
+void OpLowering::hand_to_vocabulary(const Op& op) {
+  if (!divides_vocabulary()) return;
+  if (op.kind == OpKind::F && op.stage == costs_.last_of_replica(op.stage)) {
+    emit_of_vocabulary(Opcode::Record, op, VocabularyExchange::Hidden);
+  }
+  if (op.kind != OpKind::F && op.stage == costs_.first_of_replica(op.stage)) {
+    emit_of_vocabulary(Opcode::Record, op, VocabularyExchange::EmbeddedGradient);
+  }
+}
+
+}  // namespace interlock
