@@ -166,6 +166,8 @@ void ExportedPlan::check_schedule() {
             "gives every replica as many micro-batches; expected \"equal\"");
   refuse_if(s.split_backward != s.kind->split_backward, "/training/schedule/backward",
             "divides backwards as the schedule does");
+  refuse_if(s.vocabulary != VocabularySplit::Whole, "/training/schedule/vocabulary",
+            "holds the readout on the last pipeline rank; expected \"whole\"");
   refuse_if(s.recomputes_early, "/training/schedule/early_recompute",
             "computes again when the gradient has come; expected false");
   refuse_if(s.barrier || s.bulk_synchronous || s.copies_on_compute_stream || s.overlap > 0 ||

@@ -475,6 +475,22 @@ void add_deferral(Settings& a, const Degrees& d, Json& scenario) {
   schedule["deferred_readout"] = all ? Json("all") : Json(limit);
 }
 
+/// Divides the vocabulary among pipeline ranks. Source: sail-sg/VocabularyParallelism,
+/// megatron/training/arguments.py.
+void add_vocabulary(Settings& a, const Degrees& d, Json& scenario) {
+  const bool two = a.flag("disable-backward-fusion");
+  if (!a.flag("enable-vocab-parallel")) return;
+  if (a.flag("use-interlaced-schedule")) {
+    a.refuse("use-interlaced-schedule",
+             "stops all ranks for each part of the vocabulary, which no schedule here does; "
+             "expected --enable-vocab-parallel without it");
+  }
+  if (d.pipeline == 1) return a.remark("enable-vocab-parallel", "there is one pipeline rank");
+  Json& schedule = scenario["training"]["schedule"];
+  if (schedule.is_string()) schedule = {{"kind", schedule}};
+  schedule["vocabulary"] = two ? "vocab-1" : "vocab-2";
+}
+
 Json training_of(Settings& a, const Degrees& d, const std::vector<StageContent>& stages,
                  int layers) {
   const int chunks = static_cast<int>(stages.size()) / d.pipeline;
@@ -530,6 +546,7 @@ std::string megatron_scenario(Settings& a, const Surroundings& around) {
   }
   scenario["training"] = training_of(a, d, stages, model.layers);
   add_deferral(a, d, scenario);
+  add_vocabulary(a, d, scenario);
   if (framework != "none") scenario["training"]["framework"] = framework_json(a, around, framework);
   scenario["training"]["steps"] = 2;
   a.diagnostics().throw_if_any();

@@ -3,6 +3,7 @@
 
 #include "scenarios/explain/change.h"
 #include "sim/plan/stage_cost.h"
+#include "sim/plan/vocabulary.h"
 
 namespace interlock {
 namespace {
@@ -142,6 +143,15 @@ void queues(const Baseline& baseline, std::vector<Change>& changes) {
     changes.push_back({ChangeKind::Plan,
                        "weight gradients of the readout at the end of the step",
                        {"training.schedule.deferred_readout=all"}});
+  }
+  if (training.strategy.kind == StrategyKind::Global && split_problem(schedule).empty() &&
+      schedule.vocabulary == VocabularySplit::Whole && question.layout.ranks() > 1 &&
+      division_problem(training.graph).empty()) {
+    for (const char* const ways : {"vocab-1", "vocab-2"}) {
+      changes.push_back({ChangeKind::Plan,
+                         std::string("embedding and readout on all pipeline ranks, ") + ways,
+                         {std::string("training.schedule.vocabulary=") + ways}});
+    }
   }
   if (schedule.barrier) {
     changes.push_back({ChangeKind::Plan,

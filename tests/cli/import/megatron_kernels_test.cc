@@ -105,6 +105,25 @@ TEST_CASE("weight gradients of the readout are put off in a pipeline, there and 
   CHECK(titan.err.find("/training/schedule/deferred_readout") != std::string::npos);
 }
 
+TEST_CASE("a vocabulary is divided among pipeline ranks by the words of its authors' fork") {
+  const Folder folder;
+  const std::string pipeline = "--pipeline-model-parallel-size 2 ";
+  const auto vocabulary = [&](const std::string& more) -> std::string {
+    REQUIRE(imported(folder, script(more), "2") == "");
+    const JsonValue made = read_json_file(folder.path("made.json"));
+    const JsonValue& schedule = *made.find("training")->find("schedule");
+    return schedule.kind == JsonValue::Kind::String ? "" : schedule.find("vocabulary")->text;
+  };
+  CHECK(vocabulary(pipeline) == "");
+  CHECK(vocabulary("--enable-vocab-parallel") == "");
+  CHECK(vocabulary(pipeline + "--enable-vocab-parallel") == "vocab-2");
+  CHECK(vocabulary(pipeline + "--enable-vocab-parallel --disable-backward-fusion") == "vocab-1");
+  for (const char* const to : {"megatron", "torchtitan"}) {
+    const Outcome out = run_program({"export", "made.json", "--to", to}, folder.path());
+    CHECK(out.err.find("/training/schedule/vocabulary") != std::string::npos);
+  }
+}
+
 TEST_CASE("a recipe says with its own words what waits in the host's memory") {
   const Folder folder;
   const auto offload = [&](const std::string& more) {
