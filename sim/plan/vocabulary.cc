@@ -126,7 +126,7 @@ std::string division_problem(const ModelGraph& graph) {
       first.matrices.empty()) {
     return std::string("the first module of the model looks up no words") + expected;
   }
-  if (products_of(last) != 1 || !last.frozen.all == 0) {
+  if (products_of(last) != 1 || last.frozen.all != 0) {
     return "the last module of the model makes logits with more than one product, or none; "
            "expected a model that ends in one readout, all of whose weights are trained";
   }
