@@ -33,8 +33,9 @@ enum class MeshAxis {
   Pipeline,      // holders of different stages
   FromFirst,     // the same, the first of which sends
   FromLast,      // the same, the last of which sends
+  Resharding,    // holders of samples, or of parts, that a layer of other degrees has together
 };
-inline constexpr int kMeshAxes = 18;
+inline constexpr int kMeshAxes = 19;
 
 inline bool is_host(MeshAxis axis) {
   return axis == MeshAxis::ToHost || axis == MeshAxis::FromHost;
@@ -81,12 +82,14 @@ struct Exchange {
   Bytes back = {};  // Halo: of what goes to the member before
   TokenWay way = TokenWay::None;
   TokenRouting routing = {};
+  int layout = 0;  // whose groups they are, where layers have degrees of their own
 };
 
 /// Returns true if two exchanges differ in nothing but their count.
 inline bool alike(const Exchange& a, const Exchange& b) {
   return a.kind == b.kind && a.axis == b.axis && a.bytes == b.bytes && a.back == b.back &&
-         a.overlapped == b.overlapped && a.way == b.way && a.routing == b.routing;
+         a.overlapped == b.overlapped && a.way == b.way && a.routing == b.routing &&
+         a.layout == b.layout;
 }
 
 /// Returns true if no member sends anything.

@@ -61,9 +61,8 @@ struct Module {
   // Weights of module `tied_to` that this one uses too (tied embeddings). A stage without that
   // one keeps its own copy, gradients and states. Of several, each is tied to the one before it.
   std::int64_t tied_parameters = 0;
-  int tied_to = 0;  // number of a module before this one
-  // The trained ones of `parameters` and `tied_parameters`.
-  std::vector<WeightMatrix> matrices, tied_matrices;
+  int tied_to = 0;                                    // number of a module before this one
+  std::vector<WeightMatrix> matrices, tied_matrices;  // trained ones of the (tied) parameters
   WeightCount frozen, frozen_experts;  // of `parameters` and `expert_parameters`: not trained
   bool tied_frozen = false;
   Bytes output;      // the tensor that crosses to the next module
@@ -73,6 +72,7 @@ struct Module {
   Bytes remade;      // of the workspace: what `recompute` brings back
   Bytes scores;      // that its attention stores, of all heads at once
   LayerParts parts;  // that its backward could compute again by themselves
+  int layout = 0;    // its degrees, where layers have some of their own; see layer_layouts.h
   Head head;
 };
 

@@ -68,6 +68,7 @@ void ExportedPlan::check_plan() {
             "trains by one loss at the end; expected global");
   const Layout& layout = q.layout;
   refuse_if(!layout.rank_layouts.empty(), "/parallel/stage_layouts", "lays all stages out alike");
+  refuse_if(!layout.layer_layouts.empty(), "/parallel/layer_layouts", "lays all layers out alike");
   refuse_if(!plan().sized_batches.empty(), "/training/micro_batch_size",
             "has micro-batches of one size");
   refuse_if(!plan().slices.empty(), "/training/schedule/slices", "does not cut sequences");

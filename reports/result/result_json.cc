@@ -126,6 +126,20 @@ void add_identity(Json& json, const ScenarioResult& result) {
   }
 }
 
+/// Adds the degrees of layers that have some of their own, one entry for modules in a row.
+void add_layers(Json& json, const Layout& layout) {
+  const std::vector<int>& of_module = layout.layout_of_module;
+  for (std::size_t m = 0; m < of_module.size(); ++m) {
+    if (of_module[m] == 0) continue;
+    const LayerDegrees& degrees = layout.layer_layouts[of_module[m]];
+    Json& list = json["layer_layouts"];
+    if (m == 0 || of_module[m - 1] != of_module[m]) {
+      list.push_back({{"modules", {m, m}}, {"tensor", degrees.tensor}, {"data", degrees.data}});
+    }
+    list.back()["modules"][1] = m + 1;
+  }
+}
+
 Json parallel_json(const Question& scenario) {
   const Mesh& mesh = scenario.layout.mesh;
   const Sharding& sharding = scenario.layout.sharding;
@@ -164,6 +178,7 @@ Json parallel_json(const Question& scenario) {
                      {"element_bytes", outer.element},
                      {"overlap", outer.overlap}};
   }
+  add_layers(json, scenario.layout);
   for (const Dimension dimension : mesh.order) {
     json["order"].push_back(dimension_names()[static_cast<std::size_t>(dimension)]);
   }

@@ -117,12 +117,35 @@ std::string device_words(const ScenarioResult& result) {
   return words + " (" + std::to_string(simulated) + " simulated: " + folded + ")";
 }
 
+namespace {
+
+/// Returns which layers have degrees of their own.
+std::string layers_words(const Layout& layout) {
+  std::string words;
+  const std::vector<int>& of_module = layout.layout_of_module;
+  for (std::size_t m = 0; m < of_module.size(); ++m) {
+    const bool first = of_module[m] != 0 && (m == 0 || of_module[m - 1] != of_module[m]);
+    if (!first) continue;
+    std::size_t last = m;
+    while (last + 1 < of_module.size() && of_module[last + 1] == of_module[m]) ++last;
+    const LayerDegrees& degrees = layout.layer_layouts[of_module[m]];
+    words += m == last ? ", module " + std::to_string(m)
+                       : ", modules " + std::to_string(m) + " to " + std::to_string(last);
+    words +=
+        " on tensor " + std::to_string(degrees.tensor) + " x data " + std::to_string(degrees.data);
+  }
+  return words;
+}
+
+}  // namespace
+
 std::string layout_words(const Question& scenario) {
   const Mesh& mesh = scenario.layout.mesh;
   if (mesh.devices() == mesh.degree(Dimension::Pipeline)) return "";
   std::string order;
   for (const Dimension dimension : mesh.order) append(order, name_of(dimension), ", ");
-  return degree_words(mesh) + option_words(scenario) + ", order " + order;
+  return degree_words(mesh) + layers_words(scenario.layout) + option_words(scenario) + ", order " +
+         order;
 }
 
 std::string name_of(CollectiveKind kind) {
@@ -135,9 +158,10 @@ std::string name_of(CollectiveKind kind) {
 
 std::string name_of(MeshAxis axis) {
   static constexpr std::array kNames = {
-      "tensor",        "tensor row", "tensor column", "tensor depth", "context",    "image rows",
-      "image columns", "expert",     "data",          "shard",        "replica",    "expert tensor",
-      "expert data",   "to host",    "from host",     "pipeline",     "from first", "from last"};
+      "tensor",     "tensor row",    "tensor column", "tensor depth", "context",
+      "image rows", "image columns", "expert",        "data",         "shard",
+      "replica",    "expert tensor", "expert data",   "to host",      "from host",
+      "pipeline",   "from first",    "from last",     "resharding"};
   static_assert(kNames.size() >= kMeshAxes, "a name for each");
   return kNames[static_cast<std::size_t>(axis)];
 }

@@ -9,7 +9,7 @@ namespace interlock::contract {
 namespace {
 
 constexpr double kMostBands = 1000, kMostPrefetched = 1000, kMostImbalance = 1e6,
-                 kMostOuterSteps = 1e6, kMostFragments = 1000;
+                 kMostModules = 1e6, kMostOuterSteps = 1e6, kMostFragments = 1000;
 
 /// Lists the degrees of the mesh.
 std::vector<ContractKey> degree_keys() {
@@ -162,6 +162,28 @@ ContractObject outer_object() {
            "eager updates."}}};
 }
 
+/// Returns the key of layers with degrees of their own, and the object of an entry.
+ContractKey layer_layouts_key() {
+  return {"layer_layouts", list(object("parallel.layer_layouts"), 1), "all as `tensor` and `data`",
+          "Layers that divide the tensor x data devices of their stage otherwise than the others: "
+          "each entry some modules, and their degrees. Tensors are laid anew where these change."};
+}
+
+ContractObject layer_layouts_object() {
+  return {.name = "parallel.layer_layouts",
+          .meaning =
+              "Degrees of some layers. The samples of a micro-batch of all data devices of "
+              "the run are divided among the data devices of each layer.",
+          .keys = {{"modules", list(whole(0, kMostModules), 2, 2), "required",
+                    "The first module, and the one behind the last, counted from 0 as `partition` "
+                    "counts them. Of a transformer 0 is the embedding, 1 the first block."},
+                   {"tensor", whole(1, kMostDevices), "1",
+                    "Devices that divide each of these layers. Of any two tensor degrees of a run "
+                    "one divides the other."},
+                   {"data", whole(1, kMostDevices), "1",
+                    "Devices that divide the samples; tensor x data is that of the run."}}};
+}
+
 /// Lists the keys of pipeline ranks with layouts of their own.
 std::vector<ContractKey> stage_layout_keys() {
   return {
@@ -191,8 +213,10 @@ std::vector<ContractObject> parallel_objects() {
   for (const auto& keys : {layout_keys(), token_keys(), state_keys(), stage_layout_keys()}) {
     parallel.keys.insert(parallel.keys.end(), keys.begin(), keys.end());
   }
+  parallel.keys.push_back(layer_layouts_key());
   return {parallel,
           outer_object(),
+          layer_layouts_object(),
           {.name = "parallel.stage_layouts",
            .meaning = "The layout of one pipeline rank.",
            .keys = {{"tensor", whole(1, kMostDevices), "1",

@@ -57,6 +57,8 @@ const char* group_words(MeshAxis axis) {
     case MeshAxis::Replica:
     case MeshAxis::ExpertData:
       return "data devices";
+    case MeshAxis::Resharding:
+      return "devices between layers of different degrees";
     case MeshAxis::ToHost:
     case MeshAxis::FromHost:
       return "devices and hosts";

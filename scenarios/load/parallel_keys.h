@@ -13,6 +13,12 @@
 
 namespace interlock {
 
+/// Layers with degrees of their own.
+struct LayersKeys {
+  int first = 0, end = 0;  // modules
+  LayerDegrees degrees;
+};
+
 /// "parallel" as written.
 struct ParallelKeys {
   std::optional<int> pipeline, stages;
@@ -21,6 +27,8 @@ struct ParallelKeys {
   std::optional<GradientReduction> gradient_reduction;  // nothing: as the framework does
   std::vector<RankLayout> stage_layouts;                // without graphs
   std::optional<JsonNode> stage_layouts_node;
+  std::vector<LayersKeys> layer_layouts;
+  std::optional<JsonNode> layer_layouts_node;
   bool delays_weights = false;  // in pairs of micro-batches
   JsonNode node;
 };

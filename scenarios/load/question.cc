@@ -363,7 +363,12 @@ int message_parts(const Question& question) {
   const Sharding& sharding = question.layout.sharding;
   const bool equal = sharding.tensor_layout == TensorLayout::OneD && !sharding.sequence_parallel &&
                      sharding.split_brain == 1 && question.layout.rank_layouts.empty();
-  return question.training().framework.divides_messages && equal ? sharding.tensor : 1;
+  if (!question.training().framework.divides_messages || !equal) return 1;
+  int most = sharding.tensor;
+  for (const LayerDegrees& layers : question.layout.layer_layouts) {
+    most = std::max(most, layers.tensor);
+  }
+  return most;
 }
 
 /// Reports a document of several jobs; returns whether it is one.
@@ -419,6 +424,7 @@ Question load_question(const JsonValue& value, KnownParts& known, Diagnostics& d
   }
   check_contention(question, sections.cluster, document, diagnostics);
   if (stages) check_stage_layouts(*sections.parallel, question, document, diagnostics);
+  if (stages) check_layer_layouts(*sections.parallel, question, document, diagnostics);
   if (stages) {
     check_variation(question, *sections.parallel, sections.cluster, document, diagnostics);
     check_outer(question, document, diagnostics);
@@ -433,6 +439,8 @@ Question load_question(const JsonValue& value, KnownParts& known, Diagnostics& d
   training.graph = with_documents(*std::move(sections.graph), question, document, diagnostics);
   training.model_text = std::make_shared<const ModelText>(text_of(sections));
   question.cluster = with_slow_links(std::move(*sections.cluster), question.variation);
+  build_layer_layouts(*sections.parallel, *sections.model, build_options(sections), question,
+                      diagnostics);
   check_alike_in_ranks(question, document, diagnostics);
   training.schedule.message_parts = message_parts(question);
   if (question.run) check_run(question, document.child("run"), diagnostics);

@@ -31,6 +31,7 @@
 #include "scenarios/load/variation_conditions.h"
 #include "sim/engines/engines.h"
 #include "sim/plan/data_parallel.h"
+#include "sim/plan/layer_layouts.h"
 #include "sim/plan/mesh.h"
 
 namespace interlock {
@@ -60,15 +61,21 @@ struct Layout {
   /// `mesh` has the devices of a rank as tensor ranks.
   std::vector<RankLayout> rank_layouts;
   ReshardingChoice resharding;
-  int stages = 1;              // of one copy of the model
-  std::vector<int> placement;  // rank of each stage; empty: by what stages cost
-  bool lays_freely = false;    // a search chooses the ranks, and begins with `placement`
+  std::vector<LayerDegrees> layer_layouts;  // by Module::layout; empty: all layers as `mesh` says
+  std::vector<int> layout_of_module;        // where layers have layouts; else empty
+  int stages = 1;                           // of one copy of the model
+  std::vector<int> placement;               // rank of each stage; empty: by what stages cost
+  bool lays_freely = false;  // a search chooses the ranks, and begins with `placement`
   PartitionRule partition;
   /// Share of the multiprocessors that carries tokens to experts; nothing: what DeepEP takes where
   /// they pass by it, else as other collectives.
   std::optional<double> token_sms;
 
   int ranks() const { return mesh.degree(Dimension::Pipeline); }
+  /// Returns the meshes of layers by their layouts; `mesh` alone if all have one.
+  std::vector<Mesh> layers() const {
+    return meshes_of_layers(mesh, layer_layouts, data_parallel.zero_stage > 0);
+  }
 };
 
 /// How a step is simulated: "simulate".

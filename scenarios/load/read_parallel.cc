@@ -418,6 +418,7 @@ ParallelKeys read_parallel(const JsonNode& node, Diagnostics& diagnostics) {
   read_order(section, keys.asked.mesh);
   read_outer(section, keys);
   read_stage_layouts(section, keys);
+  read_layer_layouts(section, keys);
   section.finish();
   return keys;
 }

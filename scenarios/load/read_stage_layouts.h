@@ -1,4 +1,4 @@
-// Stages that pipeline ranks divide each in its own way: what a scenario says of them.
+// Stages and layers that are divided each in its own way: what a scenario says of them.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -15,5 +15,14 @@ void check_stage_layouts(const ParallelKeys& keys, const Question& question,
 /// Builds the graph of each; `options` are those of the undivided model.
 void build_stage_layouts(const ParallelKeys& keys, const JsonNode& model, BuildOptions options,
                          Question& question, Diagnostics& diagnostics);
+
+/// Reads "layer_layouts". REQUIRES: all other degrees were read.
+void read_layer_layouts(Section& section, ParallelKeys& keys);
+/// Reports where the rest of a scenario does not allow layouts by layer.
+void check_layer_layouts(const ParallelKeys& keys, const Question& question,
+                         const JsonNode& document, Diagnostics& diagnostics);
+/// Puts layers that are divided in ways of their own into the model of `question`.
+void build_layer_layouts(const ParallelKeys& keys, const JsonNode& model,
+                         const BuildOptions& options, Question& question, Diagnostics& diagnostics);
 
 }  // namespace interlock

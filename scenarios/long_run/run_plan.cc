@@ -156,7 +156,8 @@ ReplicaLayout replica_layout(const Question& question) {
     const int workers = layout.mesh.replicas() / layout.mesh.shard;
     return {workers, layout.mesh.devices() / workers, true};
   }
-  return {replicas, layout.mesh.devices() / replicas, layout.data_parallel.zero_stage == 0};
+  const bool whole = layout.data_parallel.zero_stage == 0 && layout.layer_layouts.empty();
+  return {replicas, layout.mesh.devices() / replicas, whole};
 }
 
 void check_run(const Question& question, const JsonNode& run, Diagnostics& diagnostics) {

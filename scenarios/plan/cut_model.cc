@@ -111,8 +111,9 @@ class StageBytes {
     const Layout& layout = question.layout;
     const bool keeps = plan.schedule.stash == StashMode::Kept;
     const ModulePrices modules = priced_modules(question, training.graph);
+    const std::vector<Mesh> layers = layout.layers();
     for (StageCost module : *modules) {
-      apply_zero(layout.data_parallel, layout.mesh, 1, module);
+      apply_zero(layout.data_parallel, layers, 1, module);
       apply_offload(training.offload, layout.data_parallel, layout.mesh, module);
       const double held = training.framework.held();
       const Bytes stash = keeps ? module.stash - module.host_stash : Bytes(0);

@@ -30,7 +30,7 @@ namespace interlock {
 
 struct KnownPrices {
   /// All that the time of an exchange depends on, but the kind of cluster.
-  using ExchangeKey = std::array<double, 27>;
+  using ExchangeKey = std::array<double, 28>;
   struct ExchangeHash {
     std::size_t operator()(const ExchangeKey& key) const;
   };

@@ -92,7 +92,8 @@ void add_message_gathers(const Plan& plan, const PriceInputs& prices,
   if (plan.schedule.message_parts == 1) return;
   const bool global = plan.question.training().strategy.kind == StrategyKind::Global;
   for (const auto& [before, after] : stages_apart(plan, stages)) {
-    const Exchange gather{.kind = CollectiveKind::AllGather, .bytes = before->output};
+    const Exchange gather{
+        .kind = CollectiveKind::AllGather, .bytes = before->output, .layout = before->layout};
     const OpCost cost{.waiting = prices.exchange_time(gather), .exchanges = {gather}};
     after->forward += cost;
     if (global) before->backward_input += cost;
@@ -129,7 +130,7 @@ void lay_stages_out(const Plan& plan, LowerInputs& inputs) {
   for (int stage = 0; stage < partition.stages(); ++stage) {
     const int rank = plan.rank_of_stage[stage], first = partition.boundaries[stage];
     StageCost cost = price_stages(modules[rank], partition, training.strategy, inputs.roles)[stage];
-    apply_zero(layout.data_parallel, layouts.meshes[rank],
+    apply_zero(layout.data_parallel, {layouts.meshes[rank]},
                backwards_of_update(plan, inputs.roles[stage]), cost);
     apply_offload(training.offload, layout.data_parallel, layouts.meshes[rank], cost);
     layouts.inputs.push_back(first == 0 ? Bytes(0) : modules[rank][first - 1].output);
@@ -150,8 +151,8 @@ KnownPrices::ExchangeKey key_of(const Cluster& cluster, const Mesh& mesh, const 
   for (const int degree : mesh.degrees) add(degree);
   for (const Dimension dimension : mesh.order) add(static_cast<int>(dimension));
   for (const int place : at) add(place);
-  for (const int part :
-       {mesh.tensor_depth, mesh.image_columns, mesh.expert, mesh.tensor_of_experts(), mesh.shard}) {
+  for (const int part : {mesh.tensor_depth, mesh.image_columns, mesh.expert,
+                         mesh.tensor_of_experts(), mesh.joined, mesh.shard}) {
     add(part);
   }
   const TokenRouting& routing = exchange.routing;
@@ -219,12 +220,16 @@ PriceInputs price_inputs(const Question& question, const Coordinates& at) {
   // Groups of one place stand for all of its machine; many modules exchange the same.
   const auto known =
       question.known_prices ? question.known_prices : std::make_shared<KnownPrices>();
-  prices.exchange_time = [known, &cluster = question.cluster, mesh = own,
+  const bool several = !question.layout.layer_layouts.empty();
+  const std::vector<Mesh> layers = several ? question.layout.layers() : std::vector{own};
+  prices.exchange_time = [known, &cluster = question.cluster, layers, several, own,
                           at](const Exchange& exchange) {
+    const Mesh& mesh = layers.at(exchange.layout);
+    const Coordinates place = several ? place_in(mesh, own, at) : at;
     const auto [entry, fresh] =
-        known->exchanges.try_emplace(key_of(cluster, mesh, at, exchange), Seconds(0));
+        known->exchanges.try_emplace(key_of(cluster, mesh, place, exchange), Seconds(0));
     if (fresh) {
-      const std::vector<int> group = group_of(mesh, exchange.axis, at);
+      const std::vector<int> group = group_of(mesh, exchange.axis, place);
       entry->second = time_alone(cluster, plan_exchange(cluster, group, exchange));
     }
     return entry->second;
@@ -321,8 +326,9 @@ std::vector<StageCost> priced_stages(const Plan& plan, const ModelGraph& graph,
                    training.strategy, roles);
   add_parts(plan, graph, at, stages);
   apply_stash_mode(plan.schedule.stash, stages);
+  const std::vector<Mesh> layers = layout.layers();
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    apply_zero(layout.data_parallel, layout.mesh, backwards_of_update(plan, roles[s]), stages[s]);
+    apply_zero(layout.data_parallel, layers, backwards_of_update(plan, roles[s]), stages[s]);
     apply_offload(training.offload, layout.data_parallel, layout.mesh, stages[s]);
   }
   add_message_copies(plan, stages);
@@ -434,6 +440,7 @@ LowerInputs lower_inputs(const Plan& plan) {
   if (question.variation) inputs.slow = question.variation->always_slow();
   if (question.known_prices) inputs.known_flows = question.known_prices->flows;
   inputs.libraries = memory_of_libraries(plan);
+  if (!layout.layer_layouts.empty()) inputs.layers = layout.layers();
   if (!layout.rank_layouts.empty()) {
     lay_stages_out(plan, inputs);
     repeat_for_machines(question.cluster, inputs.stages);

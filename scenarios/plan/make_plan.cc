@@ -125,7 +125,12 @@ Plan lay_out_one_size(const Question& question) {
 
 Unfolded exact_folding(const Plan& plan) {
   const Question& question = plan.question;
-  const std::vector<Unfolded> all = foldings(question.layout.mesh);
+  std::vector<Unfolded> all = foldings(question.layout.mesh);
+  if (!question.layout.layer_layouts.empty()) {
+    std::erase_if(all, [&](const Unfolded& unfolded) {
+      return !folds_layers(question.layout.mesh, unfolded);
+    });
+  }
   if (all.size() == 1) return all.front();
   Plan tried = plan;
   std::string problem;

@@ -33,6 +33,16 @@ std::vector<Peers> communicators_of(const Question& question) {
                             {mesh.expert, true}};
   if (mesh.expert > 1) all.push_back({mesh.devices_of_rank() / (mesh.expert * parts)});
   if (parts != tensor) all.push_back({parts});
+  const std::vector<Mesh> layers = question.layout.layers();
+  for (std::size_t layout = 1; layout < layers.size(); ++layout) {
+    const Mesh& of = layers[layout];
+    if (of.joined > 1) {  // tensors are laid anew between these
+      all.push_back({of.joined, question.layout.sharding.sequence_parallel});
+      continue;
+    }
+    all.push_back({of.degree(Dimension::Tensor)});
+    all.push_back({of.replicas()});
+  }
   std::erase_if(all, [](const Peers& one) { return one.members == 1; });
   return all;
 }

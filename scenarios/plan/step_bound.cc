@@ -74,6 +74,7 @@ class OpTimes {
   GroupTimes of(const std::vector<Exchange>& exchanges, int rank) const {
     GroupTimes times = {};
     for (const Exchange& exchange : exchanges) {
+      if (!counts(exchange.layout)) continue;
       Exchange less = exchange;
       less.bytes = Bytes(std::exp2(std::floor(std::log2(exchange.bytes.value()))));
       Exchange more = less;
@@ -94,6 +95,7 @@ class OpTimes {
       if (exchange.way == TokenWay::There) there[axis] += all;
       if (exchange.way == TokenWay::Back) back[axis] += all;
       const bool hides = exchange.overlapped || exchange.way != TokenWay::None;
+      if (hides && !counts(exchange.layout)) continue;
       (hides ? time.beside[axis] : time.standing) += all;
     }
     // Other messages, for which kernels stand still, may stand beside them too.
@@ -108,15 +110,22 @@ class OpTimes {
                     int rank) const {
     OpTime time;
     if (policy.zero_stage < 3) return time;
-    for (Exchange gather : weight_exchanges(policy, mesh, stage)) {
-      gather.count = std::max(1, stage.modules);
-      gather.bytes = gather.bytes / gather.count;
-      time.beside[static_cast<std::size_t>(gather.axis)] += time_of(gather, rank);
+    for (const StageCost& part : parts_of(stage)) {
+      if (!counts(part.layout)) continue;
+      for (Exchange gather : weight_exchanges(policy, mesh, part)) {
+        gather.count = std::max(1, part.modules);
+        gather.bytes = gather.bytes / gather.count;
+        time.beside[static_cast<std::size_t>(gather.axis)] += time_of(gather, rank);
+      }
     }
     return time;
   }
 
  private:
+  /// Groups of layers of several layouts may take their turns beside each other: those of the run's
+  /// own alone are counted where kernels do not wait.
+  static bool counts(int layout) { return layout == 0; }
+
   /// Returns the part of a way of tokens that takes longer than what may stand beside it.
   static Seconds exposed(const GroupTimes& way, const OpCost& cost, KernelPlace place,
                          Seconds waits) {
@@ -254,12 +263,15 @@ class PlanWork {
     const int rank = inputs_.schedule.rank_of_stage[stage];
     const Op update = {.kind = OpKind::U, .stage = stage, .micro_batch = 0, .loss = stage};
     const DataParallel& policy = inputs_.data_parallel;
-    const Mesh& mesh = mesh_of_rank(inputs_, rank);
-    const StageCost& cost = costs_.of_stage(update);
-    UpdateWait wait = {.gradients = times_.of(gradient_exchanges(policy, mesh, cost), rank),
-                       .others = time_of(update)};
+    std::vector<Exchange> gradients, weights;
+    for (const StageCost& part : parts_of(costs_.of_stage(update))) {
+      const Mesh& mesh = mesh_of_layers(inputs_, rank, part.layout);
+      for (const auto& one : gradient_exchanges(policy, mesh, part)) gradients.push_back(one);
+      for (const auto& one : weight_exchanges(policy, mesh, part)) weights.push_back(one);
+    }
+    UpdateWait wait = {.gradients = times_.of(gradients, rank), .others = time_of(update)};
     const bool gathers = policy.zero_stage == 1 || policy.zero_stage == 2;
-    if (gathers) wait.others += longest(times_.of(weight_exchanges(policy, mesh, cost), rank));
+    if (gathers) wait.others += longest(times_.of(weights, rank));
     return wait;
   }
 
@@ -306,7 +318,7 @@ class PlanWork {
   OpTime gathers_of(const Op& op) const {
     if (op.kind != OpKind::F && !goes_back(op)) return {};
     const int rank = inputs_.schedule.rank_of_stage[op.stage];
-    return times_.of_gathers(inputs_.data_parallel, mesh_of_rank(inputs_, rank),
+    return times_.of_gathers(inputs_.data_parallel, mesh_of_layers(inputs_, rank, 0),
                              costs_.of_stage(op), rank);
   }
 
@@ -548,8 +560,8 @@ StepEstimate bound_layout(const Question& question, const ScheduleFamily& family
   const ModulePrices modules = priced_in_stages(question, training.graph, {}, one);
   StageCost whole = price_stages(*modules, one, {}, make_roles({}, 1, false)).front();
   const Layout& layout = question.layout;
-  apply_zero(layout.data_parallel, layout.mesh, 1,
-             whole);  // the least that there can be
+  const std::vector<Mesh> layers = layout.layers();
+  apply_zero(layout.data_parallel, layers, 1, whole);  // the least that there can be
   apply_offload(training.offload, layout.data_parallel, layout.mesh, whole);
   const double ranks = layout.ranks();
   StepBound bound = {.memory = whole.state.total() / ranks,

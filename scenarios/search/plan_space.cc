@@ -76,10 +76,11 @@ void refuse_sections(const JsonValue& document, const std::string& file) {
     throw Error(file + ": /" + key + ": plans are compared by steady steps; expected no \"" + key +
                 "\": --set " + key + "=null");
   }
-  if (value_at(document, {"parallel", "stage_layouts"}) != nullptr) {
-    throw Error(file +
-                ": /parallel/stage_layouts: a search lays all stages alike; expected none: --set "
-                "parallel.stage_layouts=null");
+  for (const char* key : {"stage_layouts", "layer_layouts"}) {
+    if (value_at(document, {"parallel", key}) == nullptr) continue;
+    throw Error(file + ": /parallel/" + key + ": a search lays all " +
+                (key[0] == 's' ? "stages" : "layers") + " alike; expected none: --set parallel." +
+                key + "=null");
   }
 }
 

@@ -161,8 +161,9 @@ ExchangeLowering::Purpose ExchangeLowering::purpose_of(const Exchange& exchange)
 std::vector<ExchangeLowering::Part> ExchangeLowering::parts_of(const Op& op,
                                                                const ComputePiece& piece) {
   std::vector<Part> parts;
-  const Mesh& mesh = mesh_of_rank(inputs_, inputs_.schedule.rank_of_stage[op.stage]);
+  const int rank = inputs_.schedule.rank_of_stage[op.stage];
   const auto add = [&](Purpose purpose, const Exchange& exchange, int window) {
+    const Mesh& mesh = mesh_of_layers(inputs_, rank, exchange.layout);
     const bool to_host = is_host(exchange.axis);
     if ((group_size(mesh, exchange.axis) == 1 && !to_host) || is_empty(exchange)) return;
     Part& part = parts.emplace_back(part_of(op, purpose, exchange));

@@ -264,10 +264,11 @@ bool waits_inside(const LowerInputs& inputs, const Brevity& brevity) {
   for (std::size_t s = 0; s < inputs.stages.size(); ++s) {
     const StageCost& stage = inputs.stages[s];
     const std::size_t of_copies = s % inputs.schedule.rank_of_stage.size();  // whatever the slice
-    const Mesh& mesh = mesh_of_rank(inputs, inputs.schedule.rank_of_stage[of_copies]);
+    const int rank = inputs.schedule.rank_of_stage[of_copies];
     if (stage.reduces_each_backward) return true;
     for (const OpCost* cost : costs_of_ops(stage)) {
       for (const Exchange& exchange : cost->exchanges) {
+        const Mesh& mesh = mesh_of_layers(inputs, rank, exchange.layout);
         const bool alone = group_size(mesh, exchange.axis) == 1;
         if (!alone && !brevity.inside[static_cast<int>(exchange.axis)]) return true;
       }
@@ -322,9 +323,11 @@ KnownLinks links_of(const LowerInputs& inputs, bool brief) {
 Program lower(const LowerInputs& given) {
   LowerInputs inputs = unfold(given);
   slow_down(inputs);
-  const bool reduces =
-      inputs.mesh.replicas() > 1 || group_size(inputs.mesh, MeshAxis::ExpertData) > 1;
-  if (reduces || !inputs.layouts.empty()) mark_last_backwards(inputs.schedule);
+  const auto reduces = [](const Mesh& mesh) {
+    return mesh.replicas() > 1 || group_size(mesh, MeshAxis::ExpertData) > 1;
+  };
+  const bool any_reduces = reduces(inputs.mesh) || std::ranges::any_of(inputs.layers, reduces);
+  if (any_reduces || !inputs.layouts.empty()) mark_last_backwards(inputs.schedule);
   if (has_stash_on_hosts(inputs)) {
     for (std::vector<Sequence>& rank : inputs.schedule.ranks) {
       if (rank.size() == 1) part_turns_at_backwards(rank.front());

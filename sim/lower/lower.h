@@ -53,6 +53,7 @@ struct LowerInputs {
   bool contention = true;    // false: messages and collectives have their links to themselves
   bool written_out = false;  // every exchange: others may use its links
   StageLayouts layouts;      // where they differ; `mesh` then says only how many devices a rank has
+  std::vector<Mesh> layers;  // meshes by layout, where layers have some of their own; else empty
   double most_ticks_per_second = 1e18;  // to lower one run as another one was
   /// For programs that differ in their number of steps, from 2 on: what one of them found out of
   /// its links, for the others; null: each finds out by itself.
@@ -64,6 +65,11 @@ struct LowerInputs {
 /// Returns how the stages of a simulated rank are divided.
 inline const Mesh& mesh_of_rank(const LowerInputs& inputs, int rank) {
   return inputs.layouts.empty() ? inputs.mesh : inputs.layouts.meshes[rank];
+}
+
+/// Returns how the layers of one layout divide the devices of a simulated rank.
+inline const Mesh& mesh_of_layers(const LowerInputs& inputs, int rank, int layout) {
+  return inputs.layers.empty() ? mesh_of_rank(inputs, rank) : inputs.layers.at(layout);
 }
 
 /// Returns the program that runs the schedule on the cluster, every step of it.

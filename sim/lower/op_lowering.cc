@@ -11,6 +11,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "sim/plan/layer_layouts.h"
 
 namespace interlock {
 
@@ -391,9 +392,10 @@ Exchange in_parts(Exchange exchange, int count) {
 void OpLowering::add_gathers(const Op& op, ComputePiece& piece) const {
   const DataParallel& policy = inputs_.data_parallel;
   if (policy.zero_stage < 3) return;
-  const StageCost& stage = costs_.of_stage(op);
-  for (const Exchange& whole : weight_exchanges(policy, mesh_of(op), stage)) {
-    piece.gathers.push_back(in_parts(whole, stage.modules));
+  for (const StageCost& part : parts_of(costs_.of_stage(op))) {
+    for (const Exchange& whole : weight_exchanges(policy, mesh_of(op, part), part)) {
+      piece.gathers.push_back(in_parts(whole, part.modules));
+    }
   }
 }
 
@@ -434,12 +436,25 @@ Bytes OpLowering::unsent_gradients(const Op& op) const {
 
 std::vector<Exchange> OpLowering::gradients_in_buckets(const Op& op) const {
   const DataParallel& policy = inputs_.data_parallel;
-  const StageCost& stage = costs_.of_stage(op);
-  std::vector<Exchange> exchanges = gradient_exchanges(policy, mesh_of(op), stage);
-  const double wanted = std::ceil(stage.whole_gradients * policy.gradient_density / policy.bucket);
-  const double least = stage.reduces_each_backward ? 2 : 1;  // two buffers take turns
-  const int buckets = static_cast<int>(std::clamp(wanted, least, double{kMostBuckets}));
-  for (Exchange& exchange : exchanges) exchange = in_parts(exchange, buckets);
+  std::vector<Exchange> exchanges;
+  for (const StageCost& part : parts_of(costs_.of_stage(op))) {
+    const double wanted = std::ceil(part.whole_gradients * policy.gradient_density / policy.bucket);
+    const double least = part.reduces_each_backward ? 2 : 1;  // two buffers take turns
+    const int buckets = static_cast<int>(std::clamp(wanted, least, double{kMostBuckets}));
+    for (const Exchange& whole : gradient_exchanges(policy, mesh_of(op, part), part)) {
+      exchanges.push_back(in_parts(whole, buckets));
+    }
+  }
+  return exchanges;
+}
+
+/// Returns the exchanges that bring the weights of all layers of a stage together again.
+std::vector<Exchange> OpLowering::whole_weights(const Op& op) const {
+  std::vector<Exchange> exchanges;
+  for (const StageCost& part : parts_of(costs_.of_stage(op))) {
+    const auto own = weight_exchanges(inputs_.data_parallel, mesh_of(op, part), part);
+    exchanges.insert(exchanges.end(), own.begin(), own.end());
+  }
   return exchanges;
 }
 
@@ -479,7 +494,7 @@ void OpLowering::end_update(const Op& op) {
   const DataParallel& policy = inputs_.data_parallel;
   finish_copies(op);
   if (policy.zero_stage == 1 || policy.zero_stage == 2) {
-    const auto weights = weight_exchanges(policy, mesh_of(op), costs_.of_stage(op));
+    const auto weights = whole_weights(op);
     exchanges_.begin(op, weights, update_every());
     if (!policy.overlap_weights) exchanges_.end(op, weights, update_every(), op.micro_batch);
   }
@@ -493,8 +508,7 @@ void OpLowering::wait_for_weights(const Op& op) {
   const DataParallel& policy = inputs_.data_parallel;
   const bool later = policy.overlap_weights && policy.zero_stage > 0 && policy.zero_stage < 3;
   if (!later || inputs_.schedule.version_lag > 0 || inputs_.schedule.ahead > 0) return;
-  exchanges_.end(op, weight_exchanges(policy, mesh_of(op), costs_.of_stage(op)), update_every(),
-                 op.micro_batch - update_every());
+  exchanges_.end(op, whole_weights(op), update_every(), op.micro_batch - update_every());
 }
 
 // The last stage hands its readout on at the start of each period; the other stages take it over

@@ -61,6 +61,7 @@ class OpLowering {
   void add_gathers(const Op& op, ComputePiece& piece) const;
   void add_sends(const Op& op, ComputePiece& piece) const;
   std::vector<Exchange> gradients_in_buckets(const Op& op) const;
+  std::vector<Exchange> whole_weights(const Op& op) const;
   /// Returns true if gradients leave with the last backward before the update of the stage.
   bool sends_early(int stage) const {
     return inputs_.data_parallel.overlap_gradients && completes_[stage];
@@ -93,8 +94,9 @@ class OpLowering {
   Bytes unsent_gradients(const Op& op) const;
   void message(Opcode code, Cargo cargo, const Op& op, int from, int to);
 
-  const Mesh& mesh_of(const Op& op) const {
-    return mesh_of_rank(inputs_, inputs_.schedule.rank_of_stage[op.stage]);
+  const Mesh& mesh_of(const Op& op, const StageCost& part) const {
+    const int rank = inputs_.schedule.rank_of_stage[op.stage];
+    return mesh_of_layers(inputs_, rank, part.layout);
   }
   /// Returns the copies that updates of all stages of the rank make: they stay until the next step
   /// begins, so that all are there in the last update, and each update has room for all.

@@ -95,9 +95,10 @@ int Wiring::make_channel(Cargo cargo, int from_stage, int to_stage, int micro_ba
   if (channel.from_rank != channel.to_rank) {
     channel.wire = wire(channel.from_rank, channel.to_rank);
     channel.latency = latencies_[channel.wire];
-    if (!resident && inputs_.policy.message_parts > 1) {
+    const int parts = resident ? 1 : message_parts(std::min(from_stage, to_stage));
+    if (parts > 1) {
       channel.held = channel.bytes;
-      channel.bytes = channel.bytes / inputs_.policy.message_parts;
+      channel.bytes = channel.bytes / parts;
     }
     channel.synchronous = inputs_.policy.copies_on_compute_stream && !resident;
     channel.sender_waits = inputs_.policy.waits_for_sends && !channel.synchronous && !resident &&
@@ -109,6 +110,15 @@ int Wiring::make_channel(Cargo cargo, int from_stage, int to_stage, int micro_ba
   }
   program_.channels.push_back(channel);
   return static_cast<int>(program_.channels.size()) - 1;
+}
+
+/// Returns the number of tensor devices that each send a part of what stage `below` hands on, or of
+/// its gradient: those of its last layer.
+int Wiring::message_parts(int below) const {
+  if (inputs_.layers.empty() || inputs_.policy.message_parts == 1) {
+    return inputs_.policy.message_parts;
+  }
+  return inputs_.layers.at(costs_.of_stage(below, 0).layout).degree(Dimension::Tensor);
 }
 
 int Wiring::add_channel(Channel channel) {
@@ -224,8 +234,7 @@ Bytes memory_bytes(const Exchange& exchange, std::size_t n) {
 }  // namespace
 
 int Wiring::collective(const Exchange& exchange, int rank, int stage) {
-  const std::vector<int> group =
-      group_of(mesh_of_rank(inputs_, rank), exchange.axis, folded_.coordinates(rank));
+  const std::vector<int> group = folded_.group_of_rank(exchange, rank);
   const int own_communicator = communicator_of(exchange, rank, group);
   const auto [entry, fresh] =
       collectives_.try_emplace({own_communicator, exchange.kind, exchange.bytes.value(),
@@ -255,7 +264,7 @@ int Wiring::collective_of_communicator(const Exchange& exchange, int communicato
 }
 
 int Wiring::add_collective(const Exchange& exchange, const SharedPlan& plan, const Doers& doers) {
-  const Seconds busy = add_plan(plan, exchange.axis, doers);
+  const Seconds busy = add_plan(plan, exchange, doers);
   program_.collectives.push_back({.kind = exchange.kind,
                                   .axis = exchange.axis,
                                   .stage = doers.stage,
@@ -270,29 +279,31 @@ int Wiring::add_collective(const Exchange& exchange, const SharedPlan& plan, con
 
 /// Notes what the links of a communicator have to carry. Plans that differ in size only do so
 /// alike.
-Seconds Wiring::add_plan(const SharedPlan& plan, MeshAxis axis, const Doers& doers) {
+Seconds Wiring::add_plan(const SharedPlan& plan, const Exchange& exchange, const Doers& doers) {
   for (std::size_t other = 0; other < planned_.size(); ++other) {
     const Planned& known = planned_[other];
     if (program_.collectives[other].communicator != doers.communicator) continue;
     const double ratio = size_ratio(plan->flows, known.plan->flows);
     if (ratio == 0) continue;
     const Seconds busy = program_.collectives[other].occupancy * ratio;
-    planned_.push_back({plan, doers, axis, known.orbit, known.size * ratio, known.links});
+    planned_.push_back({plan, doers, exchange.axis, exchange.layout, known.orbit,
+                        known.size * ratio, known.links});
     return busy;
   }
   const bool alone = program_.communicators[doers.communicator].ranks.size() == 1;
   FoldedLinks::Orbit orbit;
-  const CollectiveLinks& links =
-      folded_.add_collective(plan, {doers.group, axis, doers.rank, alone}, orbit);
-  planned_.push_back(
-      {plan, doers, axis, std::make_shared<FoldedLinks::Orbit>(std::move(orbit)), 1, &links});
+  const CollectiveLinks& links = folded_.add_collective(
+      plan, {doers.group, exchange.axis, exchange.layout, doers.rank, alone}, orbit);
+  planned_.push_back({plan, doers, exchange.axis, exchange.layout,
+                      std::make_shared<FoldedLinks::Orbit>(std::move(orbit)), 1, &links});
   return links.busy;
 }
 
 /// The communicator of a group.
 int Wiring::communicator_of(const Exchange& exchange, int rank, const std::vector<int>& group) {
-  const auto [entry, fresh] = of_group_.try_emplace(
-      {exchange.axis, group.front()}, static_cast<int>(program_.communicators.size()));
+  const auto [entry, fresh] =
+      of_group_.try_emplace({exchange.axis, exchange.layout, group.front()},
+                            static_cast<int>(program_.communicators.size()));
   if (fresh) program_.communicators.emplace_back();
   auto& ranks = program_.communicators[entry->second].ranks;
   if (!fresh) return entry->second;
@@ -478,7 +489,8 @@ void Wiring::add_crossings_of(const Planned& planned, std::vector<Crossings>& cr
   for (std::size_t f = 0; f < flows.size(); ++f) {
     sizes[class_ways.of_flow[f]].insert(flows[f].bytes);
   }
-  const FoldedLinks::Member member = {planned.doers.group, planned.axis, planned.doers.rank, false};
+  const FoldedLinks::Member member = {planned.doers.group, planned.axis, planned.layout,
+                                      planned.doers.rank, false};
   const auto& counts = folded_.crossed(*planned.links, member, class_ways.of_flow);
   std::map<int, std::size_t> ways;  // by wire
   for (std::size_t w = 0; w < class_ways.ways.size(); ++w) {

@@ -55,6 +55,7 @@ class Wiring {
 
  private:
   int make_channel(Cargo cargo, int from_stage, int to_stage, int micro_batch);
+  int message_parts(int below) const;
   int replay_op(int stage, int micro_batch);
   int wire(int from_rank, int to_rank);
   void reshard(Channel& channel);
@@ -70,13 +71,14 @@ class Wiring {
     std::shared_ptr<const CollectivePlan> plan;
     Doers doers;
     MeshAxis axis = MeshAxis::Data;
+    int layout = 0;
     std::shared_ptr<const FoldedLinks::Orbit> orbit;
     double size = 1;                         // of the bytes in the orbit
     const CollectiveLinks* links = nullptr;  // of flows of that size
   };
   using SharedPlan = std::shared_ptr<const CollectivePlan>;
   int add_collective(const Exchange& exchange, const SharedPlan& plan, const Doers& doers);
-  Seconds add_plan(const SharedPlan& plan, MeshAxis axis, const Doers& doers);
+  Seconds add_plan(const SharedPlan& plan, const Exchange& exchange, const Doers& doers);
   void make_flows(int collective);
   std::string fold_links();
   std::string share_links();
@@ -106,11 +108,12 @@ class Wiring {
   OpCosts costs_;
   bool alone_;
   FoldedLinks folded_;
-  std::vector<Planned> planned_;                      // by collective
-  std::vector<FoldedLinks::Orbit> orbits_;            // by wire of messages
-  std::vector<std::vector<LinkId>> ways_;             // by wire
-  std::vector<Seconds> latencies_;                    // by wire of messages
-  std::map<std::pair<MeshAxis, int>, int> of_group_;  // communicator by axis and first device
+  std::vector<Planned> planned_;            // by collective
+  std::vector<FoldedLinks::Orbit> orbits_;  // by wire of messages
+  std::vector<std::vector<LinkId>> ways_;   // by wire
+  std::vector<Seconds> latencies_;          // by wire of messages
+  /// Communicators by axis, layout and first device.
+  std::map<std::tuple<MeshAxis, int, int>, int> of_group_;
   std::map<std::tuple<int, CollectiveKind, double, double, int, TokenRouting>, int> collectives_;
   std::map<std::pair<int, std::vector<LinkId>>, int> part_wires_;
   std::map<std::tuple<int, int, std::vector<LinkId>>, int>

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/plan/data_parallel.h"
 
+#include <utility>
+
 namespace interlock {
 
 namespace {
@@ -10,6 +12,11 @@ void add(std::vector<Exchange>& exchanges, const Mesh& mesh, const Exchange& exc
   if (exchange.bytes > Bytes(0) && group_size(mesh, exchange.axis) > 1) {
     exchanges.push_back(exchange);
   }
+}
+
+std::vector<Exchange> of_layout(std::vector<Exchange> exchanges, int layout) {
+  for (Exchange& exchange : exchanges) exchange.layout = layout;
+  return exchanges;
 }
 
 }  // namespace
@@ -61,6 +68,25 @@ void divide_states(const DataParallel& policy, const Mesh& mesh, int backwards, 
   stage.head_update.time *= share;
 }
 
+/// Gives a stage the states and updates of all its parts.
+void add_up_parts(StageCost& stage) {
+  stage.state = stage.expert_state = {};
+  stage.whole_weights = stage.whole_gradients = Bytes(0);
+  stage.update = stage.head_update = {};
+  stage.sweeps = Seconds(0);
+  for (const StageCost& part : stage.parts) {
+    stage.state += part.state;
+    stage.expert_state += part.expert_state;
+    stage.whole_weights += part.whole_weights;
+    stage.whole_gradients += part.whole_gradients;
+    stage.update += part.update;
+    stage.head_update += part.head_update;
+    stage.sweeps += part.sweeps;
+  }
+  stage.adds_up_whole_gradients = stage.parts.front().adds_up_whole_gradients;
+  stage.reduces_each_backward = stage.parts.front().reduces_each_backward;
+}
+
 /// Bytes of outer states: the weights after the last exchange, and the momentum, both in fp32.
 constexpr double kSynchronised = 4, kOuterMomentum = 4;
 
@@ -76,7 +102,15 @@ void add_outer_states(const DataParallel& policy, const Mesh& mesh, StageCost& s
 
 }  // namespace
 
-void apply_zero(const DataParallel& policy, const Mesh& mesh, int backwards, StageCost& stage) {
+void apply_zero(const DataParallel& policy, const std::vector<Mesh>& layers, int backwards,
+                StageCost& stage) {
+  if (!stage.parts.empty()) {
+    for (StageCost& part : stage.parts) {
+      divide_states(policy, layers.at(part.layout), backwards, part);
+    }
+    return add_up_parts(stage);
+  }
+  const Mesh& mesh = layers.at(stage.layout);
   divide_states(policy, mesh, backwards, stage);
   if (policy.outer.any()) add_outer_states(policy, mesh, stage);
 }
@@ -88,23 +122,23 @@ std::vector<Exchange> gradient_exchanges(const DataParallel& policy, const Mesh&
   std::vector<Exchange> exchanges;
   if (policy.outer.now) {
     add(exchanges, mesh, {CollectiveKind::AllReduce, MeshAxis::Replica, dense});
-    return exchanges;
+    return of_layout(std::move(exchanges), stage.layout);
   }
   if (policy.outer.any()) {
     const auto kind =
         policy.zero_stage == 0 ? CollectiveKind::AllReduce : CollectiveKind::ReduceScatter;
     add(exchanges, mesh, {kind, MeshAxis::Shard, dense});
-    return exchanges;
+    return of_layout(std::move(exchanges), stage.layout);
   }
   if (policy.zero_stage == 0) {
     add(exchanges, mesh, {CollectiveKind::AllReduce, MeshAxis::Data, dense});
     add(exchanges, mesh, {CollectiveKind::AllReduce, MeshAxis::ExpertData, experts});
-    return exchanges;
+    return of_layout(std::move(exchanges), stage.layout);
   }
   add(exchanges, mesh, {CollectiveKind::ReduceScatter, MeshAxis::Shard, dense});
   add(exchanges, mesh, {CollectiveKind::AllReduce, MeshAxis::Replica, dense / mesh.shard});
   add(exchanges, mesh, {CollectiveKind::ReduceScatter, MeshAxis::ExpertData, experts});
-  return exchanges;
+  return of_layout(std::move(exchanges), stage.layout);
 }
 
 std::vector<Exchange> weight_exchanges(const DataParallel& policy, const Mesh& mesh,
@@ -119,7 +153,7 @@ std::vector<Exchange> weight_exchanges(const DataParallel& policy, const Mesh& m
   }
   add(exchanges, mesh, {CollectiveKind::AllGather, MeshAxis::Shard, all - experts});
   add(exchanges, mesh, {CollectiveKind::AllGather, MeshAxis::ExpertData, experts});
-  return exchanges;
+  return of_layout(std::move(exchanges), stage.layout);
 }
 
 }  // namespace interlock

@@ -63,14 +63,15 @@ Bytes own_part(const Mesh& mesh, Bytes whole, Bytes of_experts);
 double outer_parameters(const DataParallel& policy, const Mesh& mesh, const StageCost& stage);
 
 /// Gives `stage` the states of a shard, and the update of them. `backwards`: those whose weight
-/// gradients one update of the stage adds up.
-void apply_zero(const DataParallel& policy, const Mesh& mesh, int backwards, StageCost& stage);
+/// gradients one update of the stage adds up. `layers`: meshes by layout, see layer_layouts.h.
+void apply_zero(const DataParallel& policy, const std::vector<Mesh>& layers, int backwards,
+                StageCost& stage);
 
 /// Returns the exchanges once gradients are complete; the weights' own bytes are those before
-/// sharding.
+/// sharding. `mesh` is that of the layout of `stage`, which has no parts.
 std::vector<Exchange> gradient_exchanges(const DataParallel& policy, const Mesh& mesh,
                                          const StageCost& stage);
-/// Returns the exchanges that bring the weights of a stage together again.
+/// Returns the exchanges that bring the weights of such a stage together again.
 std::vector<Exchange> weight_exchanges(const DataParallel& policy, const Mesh& mesh,
                                        const StageCost& stage);
 

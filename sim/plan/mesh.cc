@@ -171,6 +171,9 @@ std::vector<int> numbers_of_group(const Mesh& mesh, MeshAxis axis, const Coordin
       return of_equal_weights(mesh.shard, true);
     case MeshAxis::Replica:
       return of_equal_weights(mesh.shard, false);
+    case MeshAxis::Resharding:
+      return block_of(devices_along(mesh, Dimension::Data, at), number_of(mesh, at), mesh.joined,
+                      true);
     case MeshAxis::ToHost:
     case MeshAxis::FromHost:
       return {number_of(mesh, at)};
@@ -232,6 +235,8 @@ int group_size(const Mesh& mesh, MeshAxis axis) {
     case MeshAxis::FromFirst:
     case MeshAxis::FromLast:
       return mesh.degree(Dimension::Pipeline);
+    case MeshAxis::Resharding:
+      return mesh.joined;
     case MeshAxis::ToHost:
     case MeshAxis::FromHost:
       break;

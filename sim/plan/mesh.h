@@ -53,6 +53,7 @@ struct Mesh {
   int image_columns = 1;             // of context: parts of images side by side; divides it
   int expert = 1;                    // devices that share the experts of a layer between them
   std::optional<int> expert_tensor;  // devices that divide each expert; nothing: as many as tensor
+  int joined = 1;                // data devices whose samples a layer of other degrees has together
   int shard = 1;                 // devices that share one copy of a state; divides data * context
   std::vector<int> placed = {};  // the cluster's numbers of its devices; empty: 0, 1, 2, ...
 

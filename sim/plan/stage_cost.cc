@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "sim/plan/equal_modules.h"
+#include "sim/plan/layer_layouts.h"
 
 namespace interlock {
 
@@ -200,6 +201,7 @@ StageCost price_module(const Module& module, const PriceInputs& inputs) {
   cost.head_memory = module.head.memory;
   cost.gradient_addition = addition_time(module.output, inputs);
   cost.tied_to = module.tied_to;
+  cost.layout = module.layout;
   const WeightCount tied(module.tied_parameters, module.tied_matrices);
   cost.state = footprint_of(weights_of(module), inputs);
   cost.expert_state = footprint_of(expert_weights_of(module), inputs);
@@ -236,21 +238,11 @@ void append(StageCost& stage, const StageCost& module) {
   stage.frozen += module.frozen;
   stage.frozen_experts += module.frozen_experts;
   ++stage.modules;
+  stage.layout = module.layout;
   stage.output = module.output;
   stage.deferrable = module.deferrable;
   stage.deferred = module.deferred;
   stage.gradient_addition = module.gradient_addition;
-}
-
-/// Appends `module`; weights that it shares with another count where that one is not.
-void append_tied(StageCost& stage, const StageCost& module, int first_module) {
-  append(stage, module);
-  if (first_module <= module.tied_to) return;
-  stage.state += module.tied_state;
-  stage.more_sent += module.more_sent_tied;
-  stage.frozen += module.frozen_tied;
-  stage.update += module.tied_update;
-  stage.sweeps += module.tied_sweeps;
 }
 
 /// Returns the cost of a module that only goes forward.
@@ -262,6 +254,7 @@ StageCost forward_only(const StageCost& module) {
   cost.state.weights = module.state.weights;
   cost.expert_state.weights = module.expert_state.weights;
   cost.tied_to = module.tied_to;
+  cost.layout = module.layout;
   cost.tied_state.weights = module.tied_state.weights;
   cost.more_sent = module.more_sent;
   cost.more_sent_experts = module.more_sent_experts;
@@ -307,6 +300,16 @@ LinkCost link_cost(const std::vector<StageCost>& modules, int first, int last, i
 
 }  // namespace
 
+void append_module(StageCost& stage, const StageCost& module, int first_module) {
+  append(stage, module);
+  if (first_module <= module.tied_to) return;
+  stage.state += module.tied_state;
+  stage.more_sent += module.more_sent_tied;
+  stage.frozen += module.frozen_tied;
+  stage.update += module.tied_update;
+  stage.sweeps += module.tied_sweeps;
+}
+
 std::optional<Bytes> deferrable_bytes(const ModelGraph& graph, Precision precision) {
   const std::size_t count = graph.modules.size();
   if (count < 2) return std::nullopt;
@@ -350,18 +353,19 @@ std::vector<StageCost> price_stages(const std::vector<StageCost>& priced,
     cost.modules = 0;
     const int first = partition.boundaries[stage];
     int last = partition.boundaries[stage + 1];
-    for (int module = first; module < last; ++module) append_tied(cost, modules[module], first);
+    for (int module = first; module < last; ++module) append_module(cost, modules[module], first);
     cost.first_backward_input = modules[first].first_backward_input;
     if (roles[stage].runs_next_part) {
       // The block is this part and the one above it; the boundary is this part's output.
       StageCost block = cost;
       const int end = partition.boundaries[stage + 2];
       for (int module = last; module < end; ++module) {
-        append_tied(block, modules[module], first);
+        append_module(block, modules[module], first);
         block.next_forward += modules[module].forward;
       }
       block.forward = cost.forward;
       block.output = cost.output;
+      block.layout = cost.layout;
       cost = block;
       last = end;
     }
@@ -376,6 +380,7 @@ std::vector<StageCost> price_stages(const std::vector<StageCost>& priced,
       cost.state += top.head_state;
       cost.readout = top.readout;
     }
+    cost.parts = parts_by_layout(modules, first, last, roles[stage].head);
   }
   return costs;
 }

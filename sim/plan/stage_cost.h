@@ -101,6 +101,9 @@ struct StageCost {
   Bytes outer_buffer;                  // outer gradients on their way, see OuterSteps
   VocabularyCost vocabulary;           // of its rank
   int modules = 1;
+  int layout = 0;  // of a module; of a stage, that of its last one, see layer_layouts.h
+  /// By layout, where the modules of a stage have several: their states, updates and weights.
+  std::vector<StageCost> parts = {};
   /// Returns the bytes that come back from the stage above.
   Bytes output_gradient() const { return output + returned; }
 };
@@ -121,6 +124,10 @@ std::optional<Bytes> deferrable_bytes(const ModelGraph& graph, Precision precisi
 
 /// Returns the price of each module alone, with its head.
 std::vector<StageCost> price_modules(const ModelGraph& graph, const PriceInputs& inputs);
+
+/// Appends `module` to a stage whose first module has that number. Weights that it shares with
+/// another module count where that one is not.
+void append_module(StageCost& stage, const StageCost& module, int first_module);
 
 /// Returns the cost of every stage under a strategy. REQUIRES: partition.stages() ==
 /// parts_of(strategy, n) for n = roles.size().

@@ -177,6 +177,10 @@ NeuralNetwork network_of(const Question& scenario) {
     refuse(scenario, "/training/schedule/vocabulary",
            "a vocabulary that ranks divide is simulated only; expected \"whole\"");
   }
+  if (!scenario.layout.layer_layouts.empty()) {
+    refuse(scenario, "/parallel/layer_layouts",
+           "layers of other degrees are simulated only; expected one layout of all layers");
+  }
   if (!training.graph.samples_per_micro_batch) {
     refuse(scenario, "/model", "a profile has times, but no layers to run; expected a model");
   }

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "sim/plan/layer_layouts.h"
 
 namespace interlock {
 
@@ -47,8 +48,8 @@ FoldedLinks::FoldedLinks(const LowerInputs& inputs, bool alone)
       folded_(inputs.layouts.empty() ? folded_ranks(inputs.mesh, inputs.unfolded)
                                      : std::vector<Coordinates>{{0, 0, 0, 0}}) {
   for (const Coordinates& at : simulated_) devices_.push_back(device_of(inputs.mesh, at));
-  const KnownFlows::Layout layout = {inputs.mesh, inputs.unfolded, inputs.cluster.devices, alone,
-                                     !inputs.layouts.empty()};
+  const KnownFlows::Layout layout = {inputs.mesh, inputs.unfolded,         inputs.cluster.devices,
+                                     alone,       !inputs.layouts.empty(), inputs.layers};
   known_ = inputs.known_flows
                ? inputs.known_flows->of(layout)
                : std::make_shared<KnownFlows::OfLayout>(KnownFlows::OfLayout{.layout = layout});
@@ -78,14 +79,29 @@ Route FoldedLinks::add_way(int from_rank, int to_rank, Orbit& orbit) {
   return own;
 }
 
-/// The groups that stand in for each other, that of `rank` first.
-std::vector<std::vector<int>> FoldedLinks::equal_groups(MeshAxis axis, int rank) const {
+std::vector<int> FoldedLinks::group_of_rank(const Exchange& exchange, int rank) const {
+  const Mesh& mesh = mesh_of_layers(inputs_, rank, exchange.layout);
+  const bool own = inputs_.layers.empty();
+  const Coordinates at = own ? simulated_[rank] : place_in(mesh, inputs_.mesh, simulated_[rank]);
+  return group_of(mesh, exchange.axis, at);
+}
+
+/// The groups that stand in for each other, that of the member first.
+std::vector<std::vector<int>> FoldedLinks::equal_groups(const Member& member) const {
+  Mesh mesh = inputs_.mesh;
+  Coordinates first = simulated_[member.rank];
+  std::vector<Coordinates> folded = folded_;
+  if (!inputs_.layers.empty()) {
+    mesh = inputs_.layers.at(member.layout);
+    first = place_in(mesh, inputs_.mesh, first);
+    folded = folded_ranks(mesh, unfolded_in_layers(inputs_.mesh, inputs_.unfolded));
+  }
   std::vector<std::vector<int>> groups;
   std::set<int> seen;
-  for (const Coordinates& by : folded_) {
-    const Coordinates at = shifted(inputs_.mesh, simulated_[rank], by);
-    if (seen.count(device_of(inputs_.mesh, at)) > 0) continue;
-    groups.push_back(group_of(inputs_.mesh, axis, at));
+  for (const Coordinates& by : folded) {
+    const Coordinates at = shifted(mesh, first, by);
+    if (seen.count(device_of(mesh, at)) > 0) continue;
+    groups.push_back(group_of(mesh, member.axis, at));
     seen.insert(groups.back().begin(), groups.back().end());
   }
   return groups;
@@ -122,7 +138,7 @@ const std::vector<FoldedLinks::LinkCounts>& FoldedLinks::crossed(
   known.kinds = kinds;
   known.counts.assign(1 + *std::max_element(kinds.begin(), kinds.end()), {});
   const FlowsOfGroup flows(links.plan->flows, member.group);
-  for (const std::vector<int>& equal : equal_groups(member.axis, member.rank)) {
+  for (const std::vector<int>& equal : equal_groups(member)) {
     for (std::size_t f = 0; f < kinds.size(); ++f) {
       const Route way = flows.way(inputs_.cluster, equal, f);
       for (const LinkId link : way.links) ++known.counts[kinds[f]][link];
@@ -134,7 +150,7 @@ const std::vector<FoldedLinks::LinkCounts>& FoldedLinks::crossed(
 std::shared_ptr<const CollectivePlan> FoldedLinks::plan_of(const Exchange& exchange,
                                                            const std::vector<int>& group) const {
   auto& plan = known_->plans[{exchange.axis, group.front(), exchange.kind, exchange.bytes.value(),
-                              exchange.back.value(), exchange.routing}];
+                              exchange.back.value(), exchange.routing, exchange.layout}];
   if (!plan) {
     plan = std::make_shared<const CollectivePlan>(plan_exchange(inputs_.cluster, group, exchange));
   }
@@ -206,7 +222,7 @@ CollectiveLinks FoldedLinks::links_of(const std::shared_ptr<const CollectivePlan
   for (const Route& way : own) numbers.push_back(followed.numbered(way));
   // Members of equal groups play the same parts in the same places. The first is their own.
   const FlowsOfGroup of_group(flows, member.group);
-  for (const std::vector<int>& equal : equal_groups(member.axis, member.rank)) {
+  for (const std::vector<int>& equal : equal_groups(member)) {
     for (std::size_t f = 0; f < flows.size(); ++f) {
       const Route other = of_group.way(inputs_.cluster, equal, f);
       if (own[f].links.size() != other.links.size() || own[f].bandwidth != other.bandwidth) {

@@ -40,6 +40,7 @@ class FoldedLinks {
   struct Member {
     const std::vector<int>& group;
     MeshAxis axis;
+    int layout;
     int rank;
     bool alone;
   };
@@ -51,7 +52,8 @@ class FoldedLinks {
                                         const Member& member, Orbit& orbit);
 
   int device_of_rank(int rank) const { return devices_[rank]; }
-  const Coordinates& coordinates(int rank) const { return simulated_[rank]; }
+  /// Returns the devices with which `rank` does an exchange.
+  std::vector<int> group_of_rank(const Exchange& exchange, int rank) const;
   bool folds() const { return folded_.size() > 1; }
   using LinkCounts = std::unordered_map<LinkId, int>;
   /// Returns how many flows of the member's group and of its equals cross each link, by kinds of
@@ -91,7 +93,7 @@ class FoldedLinks {
   void unite(int one, int other);
   /// Notes a problem if the links have other bandwidths.
   void compare(LinkId one, LinkId other);
-  std::vector<std::vector<int>> equal_groups(MeshAxis axis, int rank) const;
+  std::vector<std::vector<int>> equal_groups(const Member& member) const;
 
   const LowerInputs& inputs_;
   bool alone_;

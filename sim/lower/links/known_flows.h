@@ -75,10 +75,11 @@ class KnownFlows {
     Unfolded unfolded;
     int devices = 0;  // of the cluster
     bool alone = false;
-    bool apart = false;  // pipeline ranks divide their stages each in its own way
+    bool apart = false;             // pipeline ranks divide their stages each in its own way
+    std::vector<Mesh> layers = {};  // see LowerInputs
     bool operator==(const Layout&) const = default;
   };
-  using PlanKey = std::tuple<MeshAxis, int, CollectiveKind, double, double, TokenRouting>;
+  using PlanKey = std::tuple<MeshAxis, int, CollectiveKind, double, double, TokenRouting, int>;
   struct OfLayout {
     Layout layout;
     std::map<PlanKey, std::shared_ptr<const CollectivePlan>> plans;

@@ -79,6 +79,10 @@ inline std::vector<std::string> training_documents() {
   "training": {"strategy": {"kind": "global"}, "schedule": {"kind": "eager-1f1b"},
                "global_batch_size": 8, "micro_batches": 2, "precision": "fp16"}})",
       R"({"model": {"kind": "transformer", "layers": 4, "hidden_size": 16, "attention_heads": 2,
+            "vocab_size": 64, "sequence_length": 16}, "cluster": {"machine": "dgx-a100-80g"},
+  "parallel": {"data": 2, "layer_layouts": [{"modules": [1, 3], "tensor": 2, "data": 1}]},
+  "training": {"strategy": "global", "global_batch_size": 4, "micro_batches": 2}})",
+      R"({"model": {"kind": "transformer", "layers": 4, "hidden_size": 16, "attention_heads": 2,
             "vocab_size": 64, "sequence_length": 16, "layer_pattern": [
               {"sliding_window": 4}, {"attention": "mamba", "mamba": {}, "ffn": "none"},
               {"attention": "mamba2", "mamba2": {"heads": 2}},
