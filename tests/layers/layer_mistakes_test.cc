@@ -1,0 +1,138 @@
+// Layers with degrees of their own that cannot be: one sentence each. And what says nothing new.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "reports/result/result_json.h"
+#include "tests/layers/support/random_layers.h"
+#include "tests/scenarios/documents.h"
+
+namespace interlock::layer_mistakes_test {
+namespace {
+
+const std::string kBlocks = R"({
+  "name": "blocks",
+  "model": {"kind": "transformer", "hidden_size": 256, "attention_heads": 8, "vocab_size": 512,
+            "sequence_length": 64, "layers": 6, "tied_embeddings": false},
+  "cluster": {"kind": "uniform", "device": "a100-40g", "devices": 16,
+              "link": {"bandwidth": "16 GB/s"}},
+  "parallel": {"pipeline": 2, "tensor": 4, "data": 2},
+  "training": {"strategy": "global", "schedule": "1f1b", "micro_batch_size": 2,
+               "global_batch_size": 16, "steps": 2}
+})";
+
+std::string layers(const std::string& list) { return "parallel.layer_layouts=" + list; }
+
+std::string refused(const Overrides& overrides) {
+  return mistakes_of(document(kBlocks, overrides));
+}
+
+TEST_CASE("layers that cannot have their degrees are refused in one sentence") {
+  struct Mistake {
+    Overrides overrides;
+    const char* message;
+  };
+  const std::string good = layers(R"([{"modules": [1, 4], "tensor": 8, "data": 1}])");
+  REQUIRE(refused({good}) == "");
+  const std::vector<Mistake> all = {
+      {{layers("[]")},
+       "/parallel/layer_layouts: no list of layouts of layers; expected at least 1 entries"},
+      {{layers(R"([{"tensor": 8}])")}, "missing key \"modules\"; expected the first module"},
+      {{layers(R"([{"modules": [3, 3], "tensor": 8}])")},
+       "/0/modules: holds no module: the second number is that of the module behind the last; "
+       "expected more than 3"},
+      {{layers(R"([{"modules": [1], "tensor": 8}])")},
+       "/0/modules: no range of modules; expected the first and the one behind the last"},
+      {{layers(R"([{"modules": [1, 4], "tensor": 8, "data": 2}])")},
+       "/0: tensor 8 x data 2 are 16 devices; expected as many as \"tensor\" x \"data\" of the "
+       "run, 8 (tensor 4 x data 2)"},
+      {{layers(R"([{"modules": [1, 9], "tensor": 8}])")},
+       "/0/modules: names modules 1 to 8; expected at most the 8 of the model, up to [1, 8]"},
+      {{layers(
+           R"([{"modules": [1, 4], "tensor": 8}, {"modules": [3, 5], "tensor": 2, "data": 4}])")},
+       "/1/modules: module 3 has a layout already"},
+      {{layers(R"([{"modules": [1, 4], "tensor": 8}])"), "parallel.shard=2",
+        "parallel.zero_stage=1"},
+       "/parallel/shard: goes with one layout of all layers"},
+      {{layers(R"([{"modules": [1, 4], "tensor": 1, "data": 8}])"), "training.micro_batch_size=1"},
+       "/0: the micro-batches of all 2 data devices of the run have 2 samples, which cannot be "
+       "divided among 8; expected micro_batch_size x data such as 8"},
+      {{good, R"(parallel.order=["data", "tensor", "context", "pipeline"])"},
+       "expected \"order\" with \"data\" right behind \"tensor\""},
+      {{good, R"(simulate={"fold": ["data"]})"},
+       "/simulate/fold: layers divide tensor and data devices in several ways"},
+      {{good, "model.tied_embeddings=true",
+        layers(R"([{"modules": [0, 4], "tensor": 8, "data": 1}])")},
+       "modules 0 and 7 share weights (tied embeddings); expected the same degrees for both"},
+      {{good, "training.strategy=tree", "training.schedule=eager"},
+       "/training/strategy: has stages that do not read"},
+      {{good, R"(training.offload={"optimizer": 0.5})", "training.optimizer=adam",
+        R"(cluster.host={"bandwidth": "25 GB/s"})"},
+       "/training/offload: counts states by one layout"},
+      {{good, R"(training.schedule={"kind": "1f1b", "deferred_readout": 1})"},
+       "/training/schedule/deferred_readout: puts off products"},
+      {{good, "training.micro_batch_size=balanced",
+        R"(training.schedule={"kind": "terapipe", "slices": 2})"},
+       "/training/micro_batch_size: has micro-batches"},
+      {{good, "training.replica_micro_batches=by_speed"},
+       "/training/replica_micro_batches: gives replicas steps of their own"},
+      {{good, R"(variation={"documents": {"mean": 32}})"},
+       "/variation/documents: gives replicas samples of other lengths"},
+      {{good, R"(parallel.outer={"every": 10})"}, "/parallel/outer: goes with one layout"},
+      {{good, R"(run={"steps": 10, "on_failure": "drop_replica"})"},
+       "/run/on_failure: goes on without a replica"},
+      {{layers(R"([{"modules": [1, 4], "tensor": 16, "data": 1}])"), "cluster.devices=32",
+        "parallel.data=4"},
+       "cannot be divided"},
+      {{layers(R"([{"modules": [1, 3], "tensor": 6, "data": 2}])"), "parallel.data=3",
+        "cluster.devices=24", "training.global_batch_size=24"},
+       "has tensor degrees of 4 and 6; expected degrees of which each divides the next larger"}};
+  for (const Mistake& mistake : all) {
+    const std::string message = refused(mistake.overrides);
+    INFO(message);
+    CHECK(message.find(mistake.message) != std::string::npos);
+    CHECK(std::ranges::count(message, '\n') == 0);
+  }
+}
+
+TEST_CASE("ranks have layouts of their own, or layers") {
+  const std::string message = mistakes({R"(parallel={"stage_layouts": [{"tensor": 2}, {"data": 2}],
+                    "layer_layouts": [{"modules": [1, 4], "tensor": 8, "data": 1}]})"});
+  INFO(message);
+  CHECK(message.find("/parallel/layer_layouts: has no place beside \"stage_layouts\"") !=
+        std::string::npos);
+  CHECK(std::ranges::count(message, '\n') == 0);
+}
+
+TEST_CASE("a profile, and devices of several machines, have one layout of all layers") {
+  const std::string parallel =
+      R"(parallel={"tensor": 1, "data": 4, "layer_layouts": [{"modules": [1, 2], "tensor": 2,
+                   "data": 2}]})";
+  CHECK(mistakes({parallel, "training.global_batch_size=8", "training.micro_batch_size=1"})
+            .find("/model: a profile cannot be divided among 2 tensor devices") !=
+        std::string::npos);
+}
+
+std::string result_of(const Overrides& overrides) {
+  nlohmann::ordered_json json =
+      result_document(run_scenario(load_questions(document(kBlocks, overrides)).front(), false));
+  json.erase("scenario");  // what was written
+  json.erase("wall_time_s");
+  return json.dump();
+}
+
+TEST_CASE("layers that are given the degrees of the run change nothing") {
+  const std::string same = layers(R"([{"modules": [0, 8], "tensor": 4, "data": 2}])");
+  CHECK(result_of({same}) == result_of({}));
+  const std::string once = layers(R"([{"modules": [2, 6], "tensor": 8, "data": 1}])");
+  const std::string apart = layers(R"([{"modules": [4, 6], "tensor": 8, "data": 1},
+                 {"modules": [6, 8], "tensor": 4, "data": 2},
+                 {"modules": [2, 4], "tensor": 8, "data": 1}])");
+  CHECK(result_of({apart}) == result_of({once}));
+  CHECK(result_of({once}) != result_of({}));
+}
+
+}  // namespace
+}  // namespace interlock::layer_mistakes_test
