@@ -97,6 +97,10 @@ TEST_CASE("the page docs/models-and-machines.md is what its commands write") {
   check_page("docs/models-and-machines.md", true);
 }
 
+TEST_CASE("the page docs/parallelism.md is what its commands write") {
+  check_page("docs/parallelism.md", true);
+}
+
 TEST_CASE("the page docs/figures.md is what its commands write") {
   check_page("docs/figures.md", true);
 }
