@@ -84,15 +84,6 @@ struct Footprint {
   Bytes update_buffers;  // of updates, where the allocator keeps them
   Bytes update_copies;   // made by an update, let go when the next step begins: in no total
   Bytes total() const { return weights + gradients + optimizer + made_gradients + update_buffers; }
-  Footprint& operator+=(const Footprint& other) {
-    weights += other.weights;
-    gradients += other.gradients;
-    optimizer += other.optimizer;
-    made_gradients += other.made_gradients;
-    update_buffers += other.update_buffers;
-    update_copies += other.update_copies;
-    return *this;
-  }
 };
 Footprint& operator+=(Footprint& a, const Footprint& b);
 /// Returns the bytes of weights, gradients and states. `fp32_gradients`: gradients are kept in fp32

@@ -313,6 +313,11 @@ std::optional<Misfit> misfit_of_training(const Question& question) {
                   "puts off products of what the layer before the readout made; expected none "
                   "beside \"layer_layouts\""};
   }
+  if (schedule.vocabulary != VocabularySplit::Whole) {
+    return Misfit{{"training", "schedule", "vocabulary"},
+                  "divides the tables of words among pipeline ranks by one layout; expected "
+                  "\"whole\" beside \"layer_layouts\""};
+  }
   if (training.offload.optimizer > 0) {
     return Misfit{{"training", "offload"},
                   "counts states by one layout; expected no \"optimizer\" beside "
