@@ -70,6 +70,7 @@ struct Module {
   Bytes carried;     // kept too, once by all modules of a stage: a tensor that each of them reads
   Bytes workspace;   // live only while one of its operators runs
   Bytes remade;      // of the workspace: what `recompute` brings back
+  Bytes relaid;      // live while its input is laid anew, see layer_layouts.h: at another time
   Bytes scores;      // that its attention stores, of all heads at once
   LayerParts parts;  // that its backward could compute again by themselves
   int layout = 0;    // its degrees, where layers have some of their own; see layer_layouts.h

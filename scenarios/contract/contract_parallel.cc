@@ -177,11 +177,12 @@ ContractObject layer_layouts_object() {
           .keys = {{"modules", list(whole(0, kMostModules), 2, 2), "required",
                     "The first module, and the one behind the last, counted from 0 as `partition` "
                     "counts them. Of a transformer 0 is the embedding, 1 the first block."},
-                   {"tensor", whole(1, kMostDevices), "1",
+                   {"tensor", whole(1, kMostDevices), "what `data` leaves",
                     "Devices that divide each of these layers. Of any two tensor degrees of a run "
                     "one divides the other."},
-                   {"data", whole(1, kMostDevices), "1",
-                    "Devices that divide the samples; tensor x data is that of the run."}}};
+                   {"data", whole(1, kMostDevices), "what `tensor` leaves",
+                    "Devices that divide the samples; tensor x data is that of the run. One of "
+                    "the two may be left out."}}};
 }
 
 /// Lists the keys of pipeline ranks with layouts of their own.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -215,14 +216,42 @@ void read_modules(Section& section, LayersKeys& layers) {
              std::to_string(layers.first));
 }
 
+std::int64_t devices_of(const LayerDegrees& layers) {
+  return std::int64_t{layers.tensor} * layers.data;
+}
+
+/// Reads "tensor" and "data" of an entry; one that is left out follows from the devices of the run.
+void read_layer_degrees(Section& entry, const Mesh& mesh, LayerDegrees& degrees) {
+  const std::int64_t all = devices_of(degrees_of(mesh));
+  const Mistakes mistakes(entry.diagnostics());
+  const auto tensor = entry.written_count("tensor"), data = entry.written_count("data");
+  if (!mistakes.none()) return;
+  if (!tensor && !data) {
+    report(entry.diagnostics(), entry.node(),
+           "gives no degree; expected \"tensor\" or \"data\", or no entry for these modules");
+    return;
+  }
+  const int given = tensor ? *tensor : *data;
+  if ((!tensor || !data) && all % given != 0) {
+    report(entry.diagnostics(), entry.node().child(tensor ? "tensor" : "data"),
+           "does not divide the " + std::to_string(all) +
+               " devices of \"tensor\" x \"data\" of the run; expected a divisor, got " +
+               std::to_string(given));
+    return;
+  }
+  const int other = static_cast<int>(all / given);
+  degrees.tensor = tensor.value_or(other);
+  degrees.data = data.value_or(other);
+}
+
 /// Says why layers cannot have `degrees` beside those of the run; empty if they can.
 std::string degrees_problem(const LayerDegrees& degrees, const ParallelKeys& keys,
                             std::optional<int> expert_tensor) {
   const Mesh& mesh = keys.asked.mesh;
   const LayerDegrees own = degrees_of(mesh);
-  const int all = own.tensor * own.data;
-  if (degrees.tensor * degrees.data != all) {
-    return text_of(degrees) + " are " + std::to_string(degrees.tensor * degrees.data) +
+  const std::int64_t all = devices_of(own);
+  if (devices_of(degrees) != all) {
+    return text_of(degrees) + " are " + std::to_string(devices_of(degrees)) +
            " devices; expected as many as \"tensor\" x \"data\" of the run, " +
            std::to_string(all) + " (" + text_of(own) + ")";
   }
@@ -273,7 +302,7 @@ void check_apart(const ParallelKeys& keys, Diagnostics& diagnostics) {
   }
 }
 
-/// Says what of a scenario has no place beside layouts by layer, at `path`; empty if all has.
+/// What of a scenario has no place beside layouts by layer, and why not.
 struct Misfit {
   std::vector<std::string> path;
   std::string message;
@@ -298,6 +327,11 @@ std::optional<Misfit> misfit_of_training(const Question& question) {
                   in_quotes(schedule.kind->name) +
                       " makes stashes anew from the stage before; expected a schedule that keeps "
                       "them"};
+  }
+  if (training.stage_recompute.group > 1) {
+    return Misfit{{"training", "recompute", "group"},
+                  "computes layers again from the input of the first one alone, as it is laid out "
+                  "there; expected 1 beside \"layer_layouts\""};
   }
   if (training.balances_batch) {
     return Misfit{{"training", "micro_batch_size"},
@@ -344,6 +378,28 @@ std::optional<Misfit> misfit_of(const Question& question) {
   return std::nullopt;
 }
 
+/// A key of `parallel` that asks for one layout of all layers, unless it has the expected value.
+struct OneLayout {
+  const char* key;
+  bool asked;
+  std::string expected;
+};
+
+std::vector<OneLayout> one_layouts(const ParallelKeys& keys) {
+  const Sharding& sharding = keys.asked.sharding;
+  const Mesh& mesh = keys.asked.mesh;
+  const bool in_grids = sharding.tensor_layout != TensorLayout::OneD;
+  return {{"spatial", sharding.image_parts() > 1, "1"},
+          {"split_brain", sharding.split_brain > 1, "1"},
+          {"tensor_layout", in_grids, "\"1d\""},
+          {"shard", mesh.shard != mesh.replicas() && keys.asked.data_parallel.zero_stage > 0,
+           std::to_string(mesh.replicas()) + ", all replicas,"},
+          {"outer", keys.asked.data_parallel.outer.every > 0, "none"},
+          {"expert_overlap", sharding.expert_overlap != ExpertOverlap::None, "\"none\""},
+          // Each further layout would gather its weights at the start of every op.
+          {"zero_stage", keys.asked.data_parallel.zero_stage > 2, "0 to 2"}};
+}
+
 }  // namespace
 
 void read_layer_layouts(Section& section, ParallelKeys& keys) {
@@ -351,14 +407,12 @@ void read_layer_layouts(Section& section, ParallelKeys& keys) {
   if (!keys.layer_layouts_node || keys.stage_layouts_node) return;  // both: was reported
   const JsonNode& node = *keys.layer_layouts_node;
   Diagnostics& diagnostics = section.diagnostics();
-  constexpr std::array kOneLayout = {"spatial", "split_brain", "tensor_layout", "tensor_depth",
-                                     "shard",   "outer",       "expert_overlap"};
-  for (const char* key : kOneLayout) {
-    if (const auto other = section.get(key)) {
-      report(diagnostics, *other,
-             "goes with one layout of all layers of a stage; expected none beside "
-             "\"layer_layouts\"");
-    }
+  for (const OneLayout& one : one_layouts(keys)) {
+    const auto other = section.get(one.key);
+    if (!one.asked || !other) continue;
+    report(diagnostics, *other,
+           "goes with one layout of all layers of a stage; expected " + one.expected +
+               " beside \"layer_layouts\"");
   }
   const Mistakes mistakes(diagnostics);
   const auto written = section.get("expert_tensor");
@@ -371,8 +425,7 @@ void read_layer_layouts(Section& section, ParallelKeys& keys) {
     Section entry(contract_object("parallel.layer_layouts"), item, diagnostics);
     LayersKeys layers;
     read_modules(entry, layers);
-    layers.degrees.tensor = entry.count("tensor");
-    layers.degrees.data = entry.count("data");
+    read_layer_degrees(entry, keys.asked.mesh, layers.degrees);
     entry.finish();
     if (!before.none()) continue;
     const std::string problem = degrees_problem(layers.degrees, keys, expert_tensor);
@@ -395,11 +448,15 @@ void check_layer_layouts(const ParallelKeys& keys, const Question& question,
     return one != Dimension::Tensor && one != Dimension::Data && mesh.degree(one) == 1;
   });
   const auto tensor = std::find(order.begin(), order.end(), Dimension::Tensor);
+  const bool by_default = mesh.order == Mesh{}.order;
   if (tensor + 1 == order.end() || *(tensor + 1) != Dimension::Data) {
     report(diagnostics, node,
-           "has layers join the samples of neighbours along \"data\"; expected \"order\" with "
-           "\"data\" right behind \"tensor\", e.g. [\"tensor\", \"data\", \"context\", "
-           "\"pipeline\"]");
+           "has layers join the samples of neighbours along \"data\", " +
+               std::string(by_default ? "and by default \"context\" comes before it"
+                                      : "which \"order\" keeps apart") +
+               "; expected \"order\" with \"data\" right behind \"tensor\", e.g. [\"tensor\", "
+               "\"data\", \"context\", "
+               "\"pipeline\"]");
   }
   const auto& unfolded = question.simulation.unfolded;
   if (unfolded && !folds_layers(mesh, *unfolded)) {
@@ -451,10 +508,18 @@ std::optional<ModelGraph> build_divided(const LayersKeys& layers, const JsonNode
   options.micro_batch_size = samples / degrees.data;
   options.sharding.tensor = degrees.tensor;
   options.sharding.expert_tensor = degrees.expert_tensor;
-  const Mistakes mistakes(diagnostics);
-  ModelGraph graph = build_model(model, options, diagnostics);
-  if (!mistakes.none()) return std::nullopt;
-  return graph;
+  Diagnostics own;
+  ModelGraph graph = build_model(model, options, own);
+  if (own.empty()) return graph;
+  try {
+    own.throw_if_any();
+  } catch (const Error& error) {
+    report(diagnostics, place,
+           text_of(degrees) +
+               " must divide all layers of the model, also those of other entries: " +
+               error.mistakes().front().message);
+  }
+  return std::nullopt;
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include "scenarios/plan/reserve.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -21,28 +23,40 @@ struct Peers {
   bool all_to_all = false;
 };
 
+/// Returns whether a module has the layout of this number.
+bool is_used(const Layout& layout, std::size_t number) {
+  const std::vector<int>& all = layout.layout_of_module;
+  return all.empty() || std::ranges::count(all, static_cast<int>(number)) > 0;
+}
+
 /// Returns the communicators that a device is a member of, each of several devices.
 std::vector<Peers> communicators_of(const Question& question) {
-  const Mesh& mesh = question.layout.mesh;
+  const Layout& layout = question.layout;
+  const std::vector<Mesh> layers = layout.layers();
+  // Groups of neighbours by their distance and number: tensor devices, replicas, and those between
+  // which tensors are laid anew. Equal ones of several layouts are the same devices.
+  std::map<std::pair<int, int>, bool> neighbours;
+  std::size_t first = layers.size();
+  for (std::size_t number = 0; number < layers.size(); ++number) {
+    const Mesh& of = layers[number];
+    const int tensor = of.degree(Dimension::Tensor);
+    if (of.joined > 1) {
+      neighbours[{tensor, of.joined}] |= layout.sharding.sequence_parallel;
+    } else if (is_used(layout, number)) {
+      first = std::min(first, number);
+      neighbours[{1, tensor}] |= false;
+      neighbours[{tensor, of.replicas()}] |= false;
+    }
+  }
+  const Mesh& mesh = layers.at(first);
   const int tensor = mesh.degree(Dimension::Tensor), parts = mesh.tensor_of_experts();
-  const bool turned = question.layout.sharding.context_layout == ContextLayout::AllToAll;
-  std::vector<Peers> all = {{tensor},
-                            {mesh.degree(Dimension::Pipeline)},
-                            {mesh.replicas()},
+  const bool turned = layout.sharding.context_layout == ContextLayout::AllToAll;
+  std::vector<Peers> all = {{mesh.degree(Dimension::Pipeline)},
                             {mesh.degree(Dimension::Context), turned},
                             {mesh.expert, true}};
+  for (const auto& [group, all_to_all] : neighbours) all.push_back({group.second, all_to_all});
   if (mesh.expert > 1) all.push_back({mesh.devices_of_rank() / (mesh.expert * parts)});
   if (parts != tensor) all.push_back({parts});
-  const std::vector<Mesh> layers = question.layout.layers();
-  for (std::size_t layout = 1; layout < layers.size(); ++layout) {
-    const Mesh& of = layers[layout];
-    if (of.joined > 1) {  // tensors are laid anew between these
-      all.push_back({of.joined, question.layout.sharding.sequence_parallel});
-      continue;
-    }
-    all.push_back({of.degree(Dimension::Tensor)});
-    all.push_back({of.replicas()});
-  }
   std::erase_if(all, [](const Peers& one) { return one.members == 1; });
   return all;
 }

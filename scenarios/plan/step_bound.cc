@@ -560,8 +560,7 @@ StepEstimate bound_layout(const Question& question, const ScheduleFamily& family
   const ModulePrices modules = priced_in_stages(question, training.graph, {}, one);
   StageCost whole = price_stages(*modules, one, {}, make_roles({}, 1, false)).front();
   const Layout& layout = question.layout;
-  const std::vector<Mesh> layers = layout.layers();
-  apply_zero(layout.data_parallel, layers, 1, whole);  // the least that there can be
+  apply_zero(layout.data_parallel, layout.layers(), 1, whole);  // the least that there can be
   apply_offload(training.offload, layout.data_parallel, layout.mesh, whole);
   const double ranks = layout.ranks();
   StepBound bound = {.memory = whole.state.total() / ranks,

@@ -42,9 +42,9 @@ bool equal_work(const Module& a, const Module& b) {
          a.expert_parameters == b.expert_parameters && a.tied_parameters == b.tied_parameters &&
          a.tied_to == b.tied_to && a.output == b.output && a.stash == b.stash &&
          a.carried == b.carried && a.workspace == b.workspace && a.remade == b.remade &&
-         a.matrices == b.matrices && a.tied_matrices == b.tied_matrices && a.frozen == b.frozen &&
-         a.frozen_experts == b.frozen_experts && a.tied_frozen == b.tied_frozen &&
-         a.layout == b.layout && equal(a.head, b.head);
+         a.relaid == b.relaid && a.matrices == b.matrices && a.tied_matrices == b.tied_matrices &&
+         a.frozen == b.frozen && a.frozen_experts == b.frozen_experts &&
+         a.tied_frozen == b.tied_frozen && a.layout == b.layout && equal(a.head, b.head);
 }
 
 }  // namespace interlock

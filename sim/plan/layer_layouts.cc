@@ -54,8 +54,9 @@ void add_resharding(const Handover& tensor, int groups, Module& module) {
     module.backward_input_exchanges.push_back(in_parts ? all_to_all : gather);
     module.first_backward_input_exchanges.push_back(in_parts ? all_to_all : gather);
   }
-  // Both forms of the tensor are there meanwhile; the module keeps, or makes, one of them.
-  module.workspace = std::max({module.workspace, tensor.before, tensor.behind});
+  // Forward, the module keeps what it reads, and the other form goes. Backward, nothing else holds
+  // the two forms of the gradient.
+  module.relaid = tensor.before + (goes_back ? tensor.behind : Bytes(0));
 }
 
 /// Returns the layout of the groups between which tensors go from one layout to the other.

@@ -197,6 +197,7 @@ StageCost price_module(const Module& module, const PriceInputs& inputs) {
   cost.stash = module.stash;
   cost.carried = module.carried;
   cost.workspace = module.workspace;
+  cost.relaid = module.relaid;
   cost.remade = module.remade;
   cost.head_memory = module.head.memory;
   cost.gradient_addition = addition_time(module.output, inputs);
@@ -230,7 +231,7 @@ void append(StageCost& stage, const StageCost& module) {
   const Bytes carried = std::max(stage.carried, module.carried);
   stage.stash += module.stash + carried - stage.carried;
   stage.carried = carried;
-  stage.workspace = std::max(stage.workspace, module.workspace);
+  stage.workspace = std::max({stage.workspace, module.workspace, module.relaid});
   stage.state += module.state;
   stage.expert_state += module.expert_state;
   stage.more_sent += module.more_sent;
@@ -250,7 +251,7 @@ StageCost forward_only(const StageCost& module) {
   StageCost cost;
   cost.forward = module.forward;
   cost.output = module.output;
-  cost.workspace = module.workspace;
+  cost.workspace = std::max(module.workspace, module.relaid);
   cost.state.weights = module.state.weights;
   cost.expert_state.weights = module.expert_state.weights;
   cost.tied_to = module.tied_to;

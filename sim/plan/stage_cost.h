@@ -75,11 +75,11 @@ struct StageCost {
   Bytes deferred;        // what `deferrable` reads
   Bytes carried;         // of a stage's stash, and beside a module's: see Module
   Bytes remade;          // of a module's workspace: what its recompute brings back
+  Bytes relaid;          // of a module: see Module
   Bytes returned;        // of the output, with its gradient: where stages are reversible
   Footprint state;       // weights, gradients, optimiser states; a stage's include its head's
   Footprint head_state;  // of a module's head
-  // State of the layers that experts divide, part of `state`; another group of devices holds a
-  // copy.
+  // Of `state`: layers that experts divide. Another group of devices holds a copy.
   Footprint expert_state;
   int tied_to = 0;       // number of a module that shares weights with this one
   Footprint tied_state;  // of these weights, held where that module is not
@@ -102,8 +102,7 @@ struct StageCost {
   VocabularyCost vocabulary;           // of its rank
   int modules = 1;
   int layout = 0;  // of a module; of a stage, that of its last one, see layer_layouts.h
-  /// By layout, where the modules of a stage have several: their states, updates and weights.
-  std::vector<StageCost> parts = {};
+  std::vector<StageCost> parts = {};  // states, updates, weights by layout, if there are several
   /// Returns the bytes that come back from the stage above.
   Bytes output_gradient() const { return output + returned; }
 };
@@ -125,8 +124,7 @@ std::optional<Bytes> deferrable_bytes(const ModelGraph& graph, Precision precisi
 /// Returns the price of each module alone, with its head.
 std::vector<StageCost> price_modules(const ModelGraph& graph, const PriceInputs& inputs);
 
-/// Appends `module` to a stage whose first module has that number. Weights that it shares with
-/// another module count where that one is not.
+/// Appends `module` to a stage from `first_module` on; shared weights count once in a stage.
 void append_module(StageCost& stage, const StageCost& module, int first_module);
 
 /// Returns the cost of every stage under a strategy. REQUIRES: partition.stages() ==

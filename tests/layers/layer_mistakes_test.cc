@@ -53,9 +53,26 @@ TEST_CASE("layers that cannot have their degrees are refused in one sentence") {
       {{layers(
            R"([{"modules": [1, 4], "tensor": 8}, {"modules": [3, 5], "tensor": 2, "data": 4}])")},
        "/1/modules: module 3 has a layout already"},
-      {{layers(R"([{"modules": [1, 4], "tensor": 8}])"), "parallel.shard=2",
+      {{layers(R"([{"modules": [1, 4], "tensor": 8}])"), "parallel.shard=1",
         "parallel.zero_stage=1"},
-       "/parallel/shard: goes with one layout of all layers"},
+       "/parallel/shard: goes with one layout of all layers of a stage; expected 2, all "
+       "replicas,"},
+      {{good, "parallel.zero_stage=3"},
+       "/parallel/zero_stage: goes with one layout of all layers of a stage; expected 0 to 2"},
+      {{layers(R"([{"modules": [1, 4], "tensor": 1000000, "data": 1000000}])")},
+       "/0: tensor 1000000 x data 1000000 are 1000000000000 devices"},
+      {{layers(R"([{"modules": [1, 4]}])")}, "/0: gives no degree; expected \"tensor\" or"},
+      {{layers(R"([{"modules": [1, 4], "data": 3}])")},
+       "/0/data: does not divide the 8 devices of \"tensor\" x \"data\" of the run; expected a "
+       "divisor, got 3"},
+      {{good, "model.attention_heads=4"},
+       "/parallel/layer_layouts/0: tensor 8 x data 1 must divide all layers of the model, also "
+       "those of other entries: "},
+      {{good, R"(training.recompute={"group": 2})", "training.optimizer=adam"},
+       "/training/recompute/group: computes layers again from the input of the first one"},
+      {{good, "parallel.context=2", "cluster.devices=32"},
+       "/parallel/layer_layouts: has layers join the samples of neighbours along \"data\", and by "
+       "default \"context\" comes before it; expected \"order\""},
       {{layers(R"([{"modules": [1, 4], "tensor": 1, "data": 8}])"), "training.micro_batch_size=1"},
        "/0: the micro-batches of all 2 data devices of the run have 2 samples, which cannot be "
        "divided among 8; expected micro_batch_size x data such as 8"},
@@ -111,7 +128,9 @@ TEST_CASE("a profile, and devices of several machines, have one layout of all la
       R"(parallel={"tensor": 1, "data": 4, "layer_layouts": [{"modules": [1, 2], "tensor": 2,
                    "data": 2}]})";
   CHECK(mistakes({parallel, "training.global_batch_size=8", "training.micro_batch_size=1"})
-            .find("/model: a profile cannot be divided among 2 tensor devices") !=
+            .find("/parallel/layer_layouts/0: tensor 2 x data 2 must divide all layers of the "
+                  "model, also "
+                  "those of other entries: a profile cannot be divided among 2 tensor devices") !=
         std::string::npos);
 }
 
@@ -127,6 +146,12 @@ TEST_CASE("layers that are given the degrees of the run change nothing") {
   const std::string same = layers(R"([{"modules": [0, 8], "tensor": 4, "data": 2}])");
   CHECK(result_of({same}) == result_of({}));
   const std::string once = layers(R"([{"modules": [2, 6], "tensor": 8, "data": 1}])");
+  CHECK(result_of({layers(R"([{"modules": [2, 6], "data": 1}])")}) == result_of({once}));
+  CHECK(result_of({layers(R"([{"modules": [2, 6], "tensor": 8}])")}) == result_of({once}));
+  CHECK(result_of({once, "parallel.split_brain=1", "parallel.tensor_layout=1d",
+                   "parallel.expert_overlap=none", "parallel.spatial=1"}) == result_of({once}));
+  CHECK(result_of({once, "parallel.zero_stage=1", "parallel.shard=2"}) ==
+        result_of({once, "parallel.zero_stage=1"}));
   const std::string apart = layers(R"([{"modules": [4, 6], "tensor": 8, "data": 1},
                  {"modules": [6, 8], "tensor": 4, "data": 2},
                  {"modules": [2, 4], "tensor": 8, "data": 1}])");
