@@ -7,8 +7,7 @@
 // Every module also carries the auxiliary head that would sit on it if it ended a stage that is
 // trained by a loss of its own; whether a head is used is the strategy's business, not the model's.
 //
-// Example: an MLP of 784, 1024 and 1024 widths and 10 classes, 32 samples in fp32, is three
-// modules:
+// Example: an MLP of 784, 1024 and 1024 widths and 10 classes, 32 samples in fp32: 3 modules
 //   layer0    803,840 parameters  output 131,072 bytes (32 x 1024 x 4)  stash 100,352: its input
 //   layer1  1,049,600             output 131,072                        stash 131,072
 //   readout    10,250             no output: it holds the loss          stash 132,352
@@ -58,8 +57,8 @@ struct Module {
       backward_weight_exchanges, recompute_exchanges;
   std::int64_t parameters = 0;
   std::int64_t expert_parameters = 0;  // of these, what is divided by experts
-  // Weights of module `tied_to` that this one uses too (tied embeddings). A stage without that
-  // one keeps its own copy, gradients and states. Of several, each is tied to the one before it.
+  // Weights of module `tied_to` that this one uses too (tied embeddings). A stage without that one
+  // keeps its own copy, gradients and states. Of several, each is tied to the one before it.
   std::int64_t tied_parameters = 0;
   int tied_to = 0;                                    // number of a module before this one
   std::vector<WeightMatrix> matrices, tied_matrices;  // trained ones of the (tied) parameters
@@ -70,7 +69,7 @@ struct Module {
   Bytes carried;     // kept too, once by all modules of a stage: a tensor that each of them reads
   Bytes workspace;   // live only while one of its operators runs
   Bytes remade;      // of the workspace: what `recompute` brings back
-  Bytes relaid;      // live while its input is laid anew, see layer_layouts.h: at another time
+  Bytes relaid;      // live at another time: while its input is laid anew, see layer_layouts.h
   Bytes scores;      // that its attention stores, of all heads at once
   LayerParts parts;  // that its backward could compute again by themselves
   int layout = 0;    // its degrees, where layers have some of their own; see layer_layouts.h

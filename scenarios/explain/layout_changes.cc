@@ -1,5 +1,7 @@
 // Changes of the layout: other degrees and placements of as many devices.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "scenarios/explain/change.h"
 
 namespace interlock {
@@ -9,14 +11,26 @@ using ChangeKind = Change::Kind;
 
 std::string set(const std::string& path, int value) { return path + "=" + std::to_string(value); }
 
+/// Returns whether any layers have several of these devices. Layers may have degrees of their own.
+bool has_several(const Layout& layout, int (*devices)(const Mesh&)) {
+  return std::ranges::any_of(layout.layers(), [&](const Mesh& mesh) { return devices(mesh) > 1; });
+}
+
+bool has_replicas(const Layout& layout) {
+  return has_several(layout, [](const Mesh& mesh) { return mesh.replicas(); });
+}
+
 /// Twice of one dimension for half of another.
 void trade(const Baseline& baseline, Dimension more, Dimension less, std::vector<Change>& changes) {
-  const Mesh& mesh = baseline.result.plan.question.layout.mesh;
+  const Layout& layout = baseline.result.plan.question.layout;
+  const Mesh& mesh = layout.mesh;
   if (mesh.degree(less) % 2 != 0) return;
+  const bool apart =
+      !layout.layer_layouts.empty() && more != Dimension::Pipeline && less != Dimension::Pipeline;
   Change change{ChangeKind::Plan,
                 "twice the " + dimension_names()[static_cast<std::size_t>(more)] +
                     " degree for half the " + dimension_names()[static_cast<std::size_t>(less)] +
-                    " degree",
+                    " degree" + (apart ? " of layers without degrees of their own" : ""),
                 {}};
   Mesh traded = mesh;
   traded.degree(more) *= 2;
@@ -34,12 +48,13 @@ void trade(const Baseline& baseline, Dimension more, Dimension less, std::vector
 
 void states(const Baseline& baseline, std::vector<Change>& changes) {
   const Question& scenario = baseline.result.plan.question;
-  if (scenario.layout.mesh.replicas() == 1) return;
+  if (!has_replicas(scenario.layout)) return;
+  const int most = scenario.layout.layer_layouts.empty() ? 3 : 2;
   const int stage = scenario.layout.data_parallel.zero_stage;
   constexpr const char* kDivided[] = {"nothing", "the optimiser's states", "gradients too",
                                       "weights too"};
   for (const int other : {stage + 1, stage - 1}) {
-    if (other < 0 || other > 3) continue;
+    if (other < 0 || other > most) continue;
     changes.push_back({ChangeKind::Plan,
                        "ZeRO " + std::to_string(other) + ": replicas divide " + kDivided[other],
                        {set("parallel.zero_stage", other)}});
@@ -69,7 +84,7 @@ void overlaps(const Baseline& baseline, std::vector<Change>& changes) {
                        "one step more beside the exchange of outer steps",
                        {set("parallel.outer.overlap", policy.outer.overlap + 1)}});
   }
-  if (scenario.layout.mesh.replicas() > 1) {
+  if (has_replicas(scenario.layout)) {
     if (!policy.overlap_gradients) {
       switch_on("gradients that leave beside the last backward", "parallel.overlap_gradients");
     }
@@ -82,7 +97,8 @@ void overlaps(const Baseline& baseline, std::vector<Change>& changes) {
                          {set("parallel.prefetch", policy.prefetch + 1)}});
     }
   }
-  if (scenario.layout.mesh.degree(Dimension::Tensor) == 1) return;
+  const auto tensor = [](const Mesh& mesh) { return mesh.degree(Dimension::Tensor); };
+  if (!has_several(scenario.layout, tensor)) return;
   if (value_at(baseline.document, "parallel.sequence_parallel") == nullptr) {
     switch_on("sequence parallelism between the layers", "parallel.sequence_parallel");
   }
