@@ -302,7 +302,7 @@ void check_apart(const ParallelKeys& keys, Diagnostics& diagnostics) {
   }
 }
 
-/// What of a scenario has no place beside layouts by layer, and why not.
+/// A part of a scenario that has no place beside layouts by layer, and why not.
 struct Misfit {
   std::vector<std::string> path;
   std::string message;

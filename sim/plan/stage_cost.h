@@ -79,7 +79,7 @@ struct StageCost {
   Bytes returned;        // of the output, with its gradient: where stages are reversible
   Footprint state;       // weights, gradients, optimiser states; a stage's include its head's
   Footprint head_state;  // of a module's head
-  // Of `state`: layers that experts divide. Another group of devices holds a copy.
+  // State of layers that experts divide, part of `state`. Another group of devices holds a copy.
   Footprint expert_state;
   int tied_to = 0;       // number of a module that shares weights with this one
   Footprint tied_state;  // of these weights, held where that module is not
