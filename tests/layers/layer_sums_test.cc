@@ -147,6 +147,10 @@ TEST_CASE("all layers of other degrees are a run of these degrees, in memory too
     }
     CHECK(layers.devices[0].peak_memory.value() ==
           doctest::Approx(whole.devices[0].peak_memory.value()));
+    // Communicators, too: those of the run's own degrees, which no layer has, are none.
+    REQUIRE(whole.devices[0].used_memory.has_value());
+    CHECK(layers.devices[0].used_memory->value() ==
+          doctest::Approx(whole.devices[0].used_memory->value()));
   }
 }
 
