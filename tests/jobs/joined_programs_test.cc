@@ -18,6 +18,7 @@ std::vector<Program> programs_of_all(std::vector<TestChain> chains) {
   std::vector<Program> programs;
   double least = 1e15;  // the joined horizon is longer
   for (TestChain& chain : chains) {
+    chain.contention = true;
     chain.most_ticks_per_second = least;
     least = std::min(least, program_of(chain).ticks_per_second);
   }
