@@ -475,18 +475,48 @@ void add_deferral(Settings& a, const Degrees& d, Json& scenario) {
   schedule["deferred_readout"] = all ? Json("all") : Json(limit);
 }
 
+/// Reports what no divided vocabulary goes with here.
+void refuse_beside_vocabulary(Settings& a, const Degrees& d, const Json& parallel,
+                              const Json& schedule) {
+  const bool shares = parallel.value("zero_stage", 0) > 0;
+  if (d.data * d.context > 1 && parallel.value("overlap_gradients", false)) {
+    a.refuse(
+        "overlap-grad-reduce",
+        "gradients of parts of the vocabulary come behind those of the last backward; expected "
+        "--enable-vocab-parallel without it");
+  }
+  if (shares && parallel.value("overlap_weights", false)) {
+    a.refuse("overlap-param-gather",
+             "parts of the vocabulary are read ahead of the first forward; expected "
+             "--enable-vocab-parallel without it");
+  }
+  if (schedule.is_string()) return;
+  if (schedule["kind"] == "interleaved") {
+    const bool counts = a.count("num-virtual-stages-per-pipeline-rank").has_value();
+    a.refuse(
+        counts ? "num-virtual-stages-per-pipeline-rank" : "num-layers-per-virtual-pipeline-stage",
+        "the vocabulary is divided among ranks of one stage each; expected "
+        "--enable-vocab-parallel without it");
+  }
+  if (schedule.contains("deferred_readout")) {
+    a.refuse("defer-embedding-wgrad-compute",
+             "the readout lies on all ranks; expected --enable-vocab-parallel without it");
+  }
+}
+
 /// Divides the vocabulary among pipeline ranks. Source: sail-sg/VocabularyParallelism,
 /// megatron/training/arguments.py.
 void add_vocabulary(Settings& a, const Degrees& d, Json& scenario) {
   const bool two = a.flag("disable-backward-fusion");
-  if (!a.flag("enable-vocab-parallel")) return;
   if (a.flag("use-interlaced-schedule")) {
     a.refuse("use-interlaced-schedule",
              "stops all ranks for each part of the vocabulary, which no schedule here does; "
              "expected --enable-vocab-parallel without it");
   }
+  if (!a.flag("enable-vocab-parallel")) return;
   if (d.pipeline == 1) return a.remark("enable-vocab-parallel", "there is one pipeline rank");
   Json& schedule = scenario["training"]["schedule"];
+  refuse_beside_vocabulary(a, d, scenario["parallel"], schedule);
   if (schedule.is_string()) schedule = {{"kind", schedule}};
   schedule["vocabulary"] = two ? "vocab-1" : "vocab-2";
 }

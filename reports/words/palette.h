@@ -46,11 +46,11 @@ constexpr Swatch swatch(OpKind kind) {
     case OpKind::S:
       return {"#cc79a7", "#000000", "logits of a part of the vocabulary"};
     case OpKind::T:
-      return {"#e69f00", "#000000", "their gradients"};
+      return {"#e69f00", "#000000", "gradients of logits"};
     case OpKind::E:
       return {"#999999", "#000000", "embedding of a part of the vocabulary"};
     case OpKind::G:
-      return {"#cccccc", "#000000", "its gradients"};
+      return {"#cccccc", "#000000", "gradients of the embedding"};
   }
   return {"#999999", "#000000", ""};
 }

@@ -3,7 +3,6 @@
 
 #include "scenarios/explain/change.h"
 #include "sim/plan/stage_cost.h"
-#include "sim/plan/vocabulary.h"
 
 namespace interlock {
 namespace {
@@ -110,6 +109,30 @@ void schedules(const Baseline& baseline, std::vector<Change>& changes) {
   }
 }
 
+/// Divides the vocabulary, and has replicas reduce gradients behind the last backward as it must.
+void divided_vocabulary(const Question& question, std::vector<Change>& changes) {
+  const Training& training = question.training();
+  const bool whole = training.schedule.vocabulary == VocabularySplit::Whole;
+  if (!whole || training.strategy.kind != StrategyKind::Global) return;
+  Layout layout = question.layout;
+  Settings beside;
+  if (layout.mesh.replicas() > 1 && layout.data_parallel.overlap_gradients) {
+    layout.data_parallel.overlap_gradients = false;
+    beside = {"parallel.overlap_gradients=false"};
+  }
+  if (!vocabulary_problem(training.schedule).empty() ||
+      !vocabulary_problem(layout, training, training.graph).empty()) {
+    return;
+  }
+  for (const char* const ways : {"vocab-1", "vocab-2"}) {
+    Settings settings = {std::string("training.schedule.vocabulary=") + ways};
+    settings.insert(settings.end(), beside.begin(), beside.end());
+    changes.push_back({ChangeKind::Plan,
+                       std::string("embedding and readout on all pipeline ranks, ") + ways,
+                       settings});
+  }
+}
+
 void queues(const Baseline& baseline, std::vector<Change>& changes) {
   const SchedulePolicy& schedule = baseline.result.plan.schedule;
   if (schedule.queue.kind == QueuePolicy::Kind::Buffered) {
@@ -144,15 +167,7 @@ void queues(const Baseline& baseline, std::vector<Change>& changes) {
                        "weight gradients of the readout at the end of the step",
                        {"training.schedule.deferred_readout=all"}});
   }
-  if (training.strategy.kind == StrategyKind::Global && split_problem(schedule).empty() &&
-      schedule.vocabulary == VocabularySplit::Whole && question.layout.ranks() > 1 &&
-      division_problem(training.graph).empty()) {
-    for (const char* const ways : {"vocab-1", "vocab-2"}) {
-      changes.push_back({ChangeKind::Plan,
-                         std::string("embedding and readout on all pipeline ranks, ") + ways,
-                         {std::string("training.schedule.vocabulary=") + ways}});
-    }
-  }
+  divided_vocabulary(question, changes);
   if (schedule.barrier) {
     changes.push_back({ChangeKind::Plan,
                        "updates without a barrier",

@@ -316,37 +316,12 @@ void check_deferral(const Question& question, const TrainingKeys& keys, const Mo
 }
 
 /// Reports a vocabulary that cannot be divided among ranks. `keys.schedule` says that it is.
-void check_split(const Question& question, const TrainingKeys& keys, const ModelGraph& graph,
-                 Diagnostics& diagnostics) {
+void check_vocabulary(const Question& question, const TrainingKeys& keys, const ModelGraph& graph,
+                      Diagnostics& diagnostics) {
   const Training& training = question.training();
   if (training.schedule.vocabulary == VocabularySplit::Whole || !keys.schedule) return;
-  const JsonNode node = keys.schedule->child("vocabulary");
-  const Layout& layout = question.layout;
-  if (layout.stages != layout.ranks() || layout.ranks() == 1) {
-    report(diagnostics, node,
-           "it is divided among ranks of one stage each; expected 2 ranks or more, and as many "
-           "stages");
-  } else if (layout.data_parallel.zero_stage >= 2 ||
-             layout.data_parallel.gradient_reduction == GradientReduction::MicroBatch) {
-    report(diagnostics, node,
-           "weights or gradients of every backward are exchanged at once; expected it with "
-           "zero_stage 0 or 1 and \"gradient_reduction\" \"step\"");
-  } else if (layout.mesh.replicas() > 1 && layout.data_parallel.overlap_gradients) {
-    report(diagnostics, node,
-           "gradients of its parts come behind those of the last backward; expected "
-           "\"overlap_gradients\" false beside it");
-  } else if (training.offload.any()) {
-    report(diagnostics, node,
-           "what leaves for hosts leaves beside forwards and backwards alone; expected no "
-           "training.offload");
-  } else if (!layout.rank_layouts.empty() || training.slices || training.balances_batch ||
-             training.replica_batches.kind != ReplicaBatches::Kind::Equal) {
-    report(diagnostics, node,
-           "all ranks work on every micro-batch alike; expected stages of one layout, whole "
-           "sequences, and as many micro-batches on each replica");
-  } else if (const std::string problem = division_problem(graph); !problem.empty()) {
-    report(diagnostics, node, problem);
-  }
+  const std::string problem = vocabulary_problem(question.layout, training, graph);
+  if (!problem.empty()) report(diagnostics, keys.schedule->child("vocabulary"), problem);
 }
 
 /// Reports what the model lacks for its training. `cuts`: its sequences are cut.
@@ -382,7 +357,59 @@ bool report_jobs(const JsonNode& document, Diagnostics& diagnostics) {
   return true;
 }
 
+/// Returns whether stage s does not lie on rank s.
+bool lays_elsewhere(const std::vector<int>& placement) {
+  for (std::size_t stage = 0; stage < placement.size(); ++stage) {
+    if (placement[stage] != static_cast<int>(stage)) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+std::string vocabulary_problem(const Layout& layout, const Training& training,
+                               const ModelGraph& graph) {
+  const bool tensors = layout.sharding.tensor > 1;
+  if (layout.stages != layout.ranks() || layout.ranks() == 1) {
+    return "it is divided among ranks of one stage each; expected 2 ranks or more, and as many "
+           "stages";
+  }
+  if (lays_elsewhere(layout.placement) || layout.lays_freely) {
+    return "its first rank has the first stage, and its last the last; expected no "
+           "parallel.placement, or each stage on the rank of its number";
+  }
+  if (layout.data_parallel.zero_stage >= 2 ||
+      layout.data_parallel.gradient_reduction == GradientReduction::MicroBatch) {
+    return "weights or gradients of every backward are exchanged at once; expected it with "
+           "zero_stage 0 or 1 and \"gradient_reduction\" \"step\"";
+  }
+  if (layout.mesh.replicas() > 1 && layout.data_parallel.overlap_gradients) {
+    return "gradients of its parts come behind those of the last backward; expected "
+           "\"overlap_gradients\" false beside it";
+  }
+  if (layout.data_parallel.zero_stage > 0 && layout.data_parallel.overlap_weights) {
+    return "its parts are read ahead of the first forward; expected \"overlap_weights\" false "
+           "beside it";
+  }
+  if (tensors && layout.sharding.tensor_layout != TensorLayout::OneD) {
+    return "what tensor devices exchange of grids of weights is not divided; expected "
+           "\"tensor_layout\" \"1d\" beside it";
+  }
+  if (tensors && training.framework.gathers_vocabulary) {
+    return "each tensor device makes the loss of all logits; expected training.framework with "
+           "\"vocabulary\" \"divided\", or no tensor devices";
+  }
+  if (training.offload.any()) {
+    return "what leaves for hosts leaves beside forwards and backwards alone; expected no "
+           "training.offload";
+  }
+  if (!layout.rank_layouts.empty() || training.slices || training.balances_batch ||
+      training.replica_batches.kind != ReplicaBatches::Kind::Equal) {
+    return "all ranks work on every micro-batch alike; expected stages of one layout, whole "
+           "sequences, and as many micro-batches on each replica";
+  }
+  return division_problem(graph, layout.ranks());
+}
 
 void refuse_jobs(const JsonValue& document) {
   Diagnostics diagnostics;
@@ -420,7 +447,7 @@ Question load_question(const JsonValue& value, KnownParts& known, Diagnostics& d
   if (sections.graph) fit_graph(sections, document, cuts, diagnostics);
   if (sections.graph) {
     check_deferral(question, keys, *sections.graph, diagnostics);
-    check_split(question, keys, *sections.graph, diagnostics);
+    if (stages) check_vocabulary(question, keys, *sections.graph, diagnostics);
   }
   check_contention(question, sections.cluster, document, diagnostics);
   if (stages) check_stage_layouts(*sections.parallel, question, document, diagnostics);

@@ -130,6 +130,11 @@ Precision precision_of(const Question& question);
 JsonValue read_scenario_document(const std::string& path,
                                  const std::vector<std::string>& overrides);
 
+/// Says why the vocabulary of `graph` cannot be divided among the ranks of `layout`, as "...;
+/// expected ..."; empty if it can, see also the schedule's.
+std::string vocabulary_problem(const Layout& layout, const Training& training,
+                               const ModelGraph& graph);
+
 /// Throws: Error if `document` asks about several jobs, which one scenario cannot.
 void refuse_jobs(const JsonValue& document);
 

@@ -247,11 +247,11 @@ void check_deferral(Section& section, const SchedulePolicy& policy, bool global)
 }
 
 /// Reports a vocabulary that this schedule cannot divide among ranks.
-void check_split(Section& section, const SchedulePolicy& policy, bool global) {
+void check_vocabulary(Section& section, const SchedulePolicy& policy, bool global) {
   const auto node = section.get("vocabulary");
   if (!node || policy.vocabulary == VocabularySplit::Whole) return;
   const std::string problem =
-      global ? split_problem(policy)
+      global ? vocabulary_problem(policy)
              : "every stage has a readout; expected it with the strategy \"global\"";
   if (!problem.empty()) report(section.diagnostics(), *node, problem);
 }
@@ -322,7 +322,7 @@ void check_policy(Section& section, const SchedulePolicy& policy, const Training
   }
   check_traits(section, policy);
   check_deferral(section, policy, global);
-  check_split(section, policy, global);
+  check_vocabulary(section, policy, global);
   const auto node = section.get("update_every");
   if (!node || !training.batch_valid) return;
   const int batch = training.asked.micro_batches, every = policy.update_every;

@@ -139,8 +139,7 @@ double flows_of_all_devices(const Plan& plan) {
   constexpr double kFlowsInRing = 2;  // of a member
   double flows = 0;
   for (const StageCost& stage : inputs.stages) {
-    for (const OpCost* cost :
-         {&stage.forward, &stage.backward_input, &stage.backward_weight, &stage.recompute}) {
+    for (const OpCost* cost : costs_of_ops(stage)) {
       for (const Exchange& exchange : cost->exchanges) {
         const int others = group_size(mesh, exchange.axis) - 1;
         const bool each = exchange.kind == CollectiveKind::AllToAll;

@@ -108,11 +108,6 @@ std::array<Bytes, kMemoryClasses> resident_bytes(const LowerInputs& inputs,
   return bytes;
 }
 
-/// Returns the costs of a stage that may have exchanges.
-std::array<const OpCost*, 4> costs_of_ops(const StageCost& stage) {
-  return {&stage.forward, &stage.backward_input, &stage.backward_weight, &stage.recompute};
-}
-
 /// Returns true if ops of a stage exchange anything.
 bool exchanges_inside(const StageCost& stage) {
   const auto costs = costs_of_ops(stage);

@@ -36,9 +36,9 @@ void slow_down(OpCost& cost, double slowdown) {
 }
 
 void slow_down(StageCost& stage, double slowdown) {
+  for (OpCost* cost : costs_of_ops(stage)) slow_down(*cost, slowdown);
   for (OpCost* cost :
-       {&stage.forward, &stage.backward_input, &stage.backward_weight, &stage.recompute,
-        &stage.update, &stage.first_backward_input, &stage.next_forward, &stage.link.backward_input,
+       {&stage.update, &stage.first_backward_input, &stage.next_forward, &stage.link.backward_input,
         &stage.link.backward_weight, &stage.link.recompute, &stage.link.first_backward_input,
         &stage.head, &stage.head_update, &stage.deferrable, &stage.tied_update}) {
     slow_down(*cost, slowdown);

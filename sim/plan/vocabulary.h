@@ -22,8 +22,9 @@ struct DividedVocabulary {
   ModelGraph part;  // of one rank: a module of its embedding, one of its readout
 };
 
-/// Says why the vocabulary of `graph` cannot be divided, as "...; expected ..."; empty if it can.
-std::string division_problem(const ModelGraph& graph);
+/// Says why the vocabulary of `graph` cannot be divided among `ranks`, as "...; expected ...";
+/// empty if it can.
+std::string division_problem(const ModelGraph& graph, int ranks);
 
 /// Divides the vocabulary among `ranks`. REQUIRES: no division_problem().
 DividedVocabulary divide_vocabulary(const ModelGraph& graph, int ranks, const PriceInputs& inputs);

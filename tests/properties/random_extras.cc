@@ -65,8 +65,9 @@ class Extras {
   /// Some of these are refused for another key.
   void divide_vocabulary() {
     training_["schedule"]["vocabulary"] = chance(0.5) ? "vocab-1" : "vocab-2";
-    parallel_["overlap_gradients"] = false;
+    parallel_["overlap_gradients"] = parallel_["overlap_weights"] = false;
     parallel_["zero_stage"] = random_.integer(0, 1);
+    parallel_.erase("tensor_layout");
   }
 
   Json framework() {

@@ -58,7 +58,7 @@ std::string deferral_problem(const SchedulePolicy& policy) {
   return "";
 }
 
-std::string split_problem(const SchedulePolicy& policy) {
+std::string vocabulary_problem(const SchedulePolicy& policy) {
   const ScheduleEntry& entry = *policy.kind;
   if (entry.name != "1f1b") {
     return "\"" + entry.name +

@@ -101,7 +101,7 @@ struct SchedulePolicy;
 /// Says why no readout can be put off under `policy`, as "...; expected ..."; empty if one can.
 std::string deferral_problem(const SchedulePolicy& policy);
 /// Says likewise why no vocabulary can be divided among ranks.
-std::string split_problem(const SchedulePolicy& policy);
+std::string vocabulary_problem(const SchedulePolicy& policy);
 
 /// Splits run `run` of `sequence` into its first `turns` turns and the others. REQUIRES: 0 < turns
 /// < its repeats.

@@ -122,6 +122,20 @@ TEST_CASE("a vocabulary is divided among pipeline ranks by the words of its auth
     const Outcome out = run_program({"export", "made.json", "--to", to}, folder.path());
     CHECK(out.err.find("/training/schedule/vocabulary") != std::string::npos);
   }
+  const auto refuses = [&](const std::string& flag, const std::string& more, const char* gpus) {
+    INFO(flag);
+    const std::string mistakes = imported(folder, script(pipeline + more), gpus);
+    CHECK(mistakes.find("--" + flag + ":") != std::string::npos);
+    CHECK(std::ranges::count(mistakes, '\n') == 1);
+  };
+  const std::string divides = "--enable-vocab-parallel ";
+  refuses("overlap-grad-reduce", divides + "--overlap-grad-reduce", "4");
+  CHECK(vocabulary(pipeline + divides + "--overlap-grad-reduce") == "vocab-2");  // no replicas
+  refuses("num-layers-per-virtual-pipeline-stage",
+          divides + "--num-layers-per-virtual-pipeline-stage 1", "2");
+  refuses("defer-embedding-wgrad-compute", divides + "--defer-embedding-wgrad-compute", "2");
+  refuses("use-interlaced-schedule", divides + "--use-interlaced-schedule", "2");
+  refuses("use-interlaced-schedule", "--use-interlaced-schedule", "2");
 }
 
 TEST_CASE("a recipe says with its own words what waits in the host's memory") {

@@ -1,7 +1,11 @@
 // A vocabulary divided among pipeline ranks: what each holds, what crosses, and what is refused.
 // SPDX-License-Identifier: Apache-2.0
+#include <map>
+
+#include "scenarios/explain/change.h"
 #include "scenarios/plan/lower_plan.h"
 #include "scenarios/plan/step_time.h"
+#include "sim/plan/vocabulary.h"
 #include "tests/scenarios/plan/small_run.h"
 
 namespace interlock::divided_vocabulary_test {
@@ -104,6 +108,102 @@ TEST_CASE("as many flops are executed, and bounds are met by what is simulated")
   }
 }
 
+/// Returns the vocabulary of a training on four ranks.
+DividedVocabulary divided_of(const Overrides& more) {
+  const Question question = loaded(on_ranks(4, more));
+  return divide_vocabulary(question.training().graph, 4, price_inputs(question));
+}
+
+/// Returns the bytes of kernels of one class and role.
+double bytes_of(const std::vector<Work>& works, OpClass op_class) {
+  double bytes = 0;
+  for (const Work& work : works) bytes += work.op_class == op_class ? work.bytes.value() : 0;
+  return bytes;
+}
+
+TEST_CASE("a rank makes logits of whole words, and reads all of its input for them") {
+  for (const char* const bias : {"false", "true"}) {
+    const auto [rest, part] = divided_of({"model.vocab_size=32770", "model.final_norm=true",
+                                          std::string("model.readout_bias=") + bias});
+    const double words = 8193;  // 32,770 / 4, rounded up
+    const Module& readout = part.modules[1];
+    for (const auto* works : {&readout.forward, &readout.backward_input}) {
+      double flops = 0;
+      for (const Work& work : *works) flops += work.flops.value();
+      CHECK(flops == doctest::Approx(2 * kTokens * words * kHidden));
+      CHECK(bytes_of(*works, OpClass::Gemm) ==
+            doctest::Approx(2 * (kTokens * kHidden + kHidden * words + kTokens * words)));
+      CHECK(bytes_of(*works, OpClass::Loss) == doctest::Approx((2 + 4) * kTokens * words));
+      CHECK(bytes_of(*works, OpClass::Normalisation) == 0);
+    }
+    const double biased = bias == std::string("true") ? words : 0;
+    CHECK(bytes_of(readout.backward_weight, OpClass::Gemm) ==
+          doctest::Approx(2 * (kTokens * kHidden + kHidden * words + kTokens * words) +
+                          (biased > 0 ? 2 * (kTokens * words + words) : 0)));
+    CHECK(static_cast<double>(part.modules[0].parameters) == words * kHidden);
+    CHECK(static_cast<double>(readout.parameters) == words * kHidden + biased);
+    const Module& last = rest.modules[rest.modules.size() - 1];
+    CHECK(last.parameters == 2 * 256);  // of the norm
+    CHECK(bytes_of(last.forward, OpClass::Normalisation) > 0);
+  }
+}
+
+TEST_CASE("the table of words is divided by rows, the readout by columns, other tables not") {
+  // The table of positions is the larger one, and vectors are longer than the list of words.
+  const auto [rest, part] =
+      divided_of({"model.vocab_size=128", "model.positions=learned", "model.max_positions=4096"});
+  const WeightMatrix &words = part.modules[0].matrices[0], &readout = part.modules[1].matrices[0];
+  CHECK(words.rows == 32);
+  CHECK(words.columns == kHidden);
+  CHECK(readout.rows == kHidden);
+  CHECK(readout.columns == 32);
+  CHECK(rest.modules[0].parameters == 4096 * 256);
+  REQUIRE(rest.modules[0].matrices.size() == 1);
+  CHECK(rest.modules[0].matrices[0].rows == 4096);
+  for (const Module* module : {&rest.modules[0], &part.modules[0]}) {
+    CHECK(module->forward.front().op_class == OpClass::Embedding);
+    CHECK(module->backward_weight.size() == 1);
+  }
+  CHECK(bytes_of(part.modules[0].forward, OpClass::Embedding) ==
+        doctest::Approx(2 * 2 * kTokens * kHidden));  // reads and writes each vector
+}
+
+TEST_CASE("gradients are added up where their weights lie") {
+  const auto [rest, part] =
+      divided_of({"model.positions=learned", R"(training.framework={"gradient_passes": 3})"});
+  const auto added = [](const Module& module) {
+    return bytes_of(module.backward_weight, OpClass::Elementwise);
+  };
+  const std::size_t last = rest.modules.size() - 1;
+  CHECK(added(rest.modules[0]) == doctest::Approx(3 * 2 * 128 * kHidden));   // positions
+  CHECK(added(rest.modules[last]) == doctest::Approx(3 * 2 * 2 * kHidden));  // a norm
+  for (const int module : {0, 1}) {
+    CHECK(added(part.modules[module]) == doctest::Approx(3 * 2 * kVocabulary / 4 * kHidden));
+  }
+}
+
+TEST_CASE("parts of a vocabulary take as much longer on a slow rank as other ops do") {
+  for (const char* const slow :
+       {R"("stragglers": [{"rank": 1, "slowdown": 2}])", R"("speeds": [1, 0.5])"}) {
+    std::map<std::pair<OpKind, int>, double> times[2];
+    for (const bool varies : {false, true}) {
+      Overrides more = {divided("vocab-1")};
+      if (varies) more.push_back(std::string("variation={") + slow + "}");
+      for (const OpInfo& op : lower_plan(run(on_ranks(2, more)).plan, 1).ops) {
+        times[varies ? 1 : 0][{op.kind, op.stage}] = op.duration.value();
+      }
+    }
+    for (const OpKind kind : {OpKind::F, OpKind::S, OpKind::T, OpKind::E, OpKind::G}) {
+      for (const int rank : {0, 1}) {
+        INFO(slow << ", op " << static_cast<int>(kind) << " of rank " << rank);
+        const double usual = times[0].at({kind, rank});
+        CHECK(usual > 0);
+        CHECK(times[1].at({kind, rank}) == doctest::Approx((rank == 1 ? 2 : 1) * usual));
+      }
+    }
+  }
+}
+
 TEST_CASE("what has no part of a vocabulary, or cannot wait for one, is refused in one sentence") {
   const auto refused = [](const Overrides& more) { return mistakes(on_ranks(2, more)); };
   const std::string place = "set: /training/schedule/vocabulary: ";
@@ -130,9 +230,95 @@ TEST_CASE("what has no part of a vocabulary, or cannot wait for one, is refused 
             "what leaves for hosts leaves beside forwards and backwards alone; expected no "
             "training.offload");
   CHECK(refused({"parallel.stages=4", divided("vocab-1")}).find(place) != std::string::npos);
-  CHECK(refused({"training.lora={\"rank\": 4}", divided("vocab-1")}).find(place) == 0);
+  CHECK(refused({"training.lora={\"rank\": 4}", divided("vocab-1")}) ==
+        place +
+            "weights of the embedding, or of the readout, are not trained; expected neither frozen "
+            "modules nor LoRA");
   CHECK(refused({four, "parallel.data=2", "parallel.overlap_gradients=false",
                  "training.global_batch_size=24", divided("vocab-1")}) == "");
+}
+
+TEST_CASE("models whose words are not of the two ends alone are refused in one sentence") {
+  const auto refused = [](const Overrides& more) { return mistakes(on_ranks(2, more)); };
+  const std::string place = "set: /training/schedule/vocabulary: ";
+  const std::string other = divided("vocab-2");
+  CHECK(refused({"model.readout=classes", other}) ==
+        place +
+            "the last module of the model makes no logits of each word for every token; expected "
+            "\"readout\" \"lm\"");
+  CHECK(refused({"model.readout=classes", "model.classes=32768", other}) ==
+        refused({"model.readout=classes", other}));
+  CHECK(refused({"model.readout=masked-lm", other}) ==
+        place +
+            "the last module of the model makes logits with more than one product; expected a "
+            "model that ends in one readout");
+  CHECK(refused({"model.vocab_size=1", other}) ==
+        place + "each of 2 ranks has a part of 1 words; expected as many words as ranks, or more");
+  CHECK(refused({R"(model.encoder={"layers": 1})", "parallel.pipeline=2", other}) ==
+        place + "module 3 of the model looks words up, too; expected a model without an encoder");
+}
+
+TEST_CASE("layouts that parts of a vocabulary do not know are refused in one sentence") {
+  const auto refused = [](const Overrides& more) {
+    Overrides all = {R"(cluster={"machine": "dgx-a100-80g", "devices": 8})"};
+    all.insert(all.end(), more.begin(), more.end());
+    all.push_back(divided("vocab-1"));
+    return mistakes(on_ranks(2, all));
+  };
+  const std::string place = "set: /training/schedule/vocabulary: ";
+  CHECK(refused({"parallel.placement=[1, 0]"}) ==
+        place +
+            "its first rank has the first stage, and its last the last; expected no "
+            "parallel.placement, or each stage on the rank of its number");
+  CHECK(refused({"parallel.placement=[0, 1]"}) == "");
+  CHECK(refused({"parallel.data=2", "parallel.overlap_gradients=false", "parallel.zero_stage=1",
+                 "training.global_batch_size=24", "parallel.overlap_weights=true"}) ==
+        place +
+            "its parts are read ahead of the first forward; expected \"overlap_weights\" false "
+            "beside it");
+  CHECK(refused({"parallel.tensor=4", "parallel.tensor_layout=2d"}) ==
+        place +
+            "what tensor devices exchange of grids of weights is not divided; expected "
+            "\"tensor_layout\" \"1d\" beside it");
+  CHECK(refused({"parallel.tensor=2", R"(training.framework={"vocabulary": "gathered"})"}) ==
+        place +
+            "each tensor device makes the loss of all logits; expected training.framework with "
+            "\"vocabulary\" \"divided\", or no tensor devices");
+  CHECK(refused({"parallel.tensor=2"}) == "");
+  // A mistake of the layout is told alone.
+  CHECK(refused({"parallel.pipeline=0"}).find("vocabulary") == std::string::npos);
+}
+
+/// Returns the settings of changes of 1F1B on two ranks that divide the vocabulary.
+std::vector<Overrides> proposed(Overrides more) {
+  more.insert(more.begin(), R"(training.schedule={"kind": "1f1b"})");
+  const JsonValue text = document(kFourModules, on_ranks(2, more));
+  std::vector<Overrides> found;
+  for (const Change& change : plan_changes({text, text, run(on_ranks(2, more)), {}})) {
+    const auto divides = [](const std::string& one) {
+      return one.find("schedule.vocabulary") != std::string::npos;
+    };
+    if (std::ranges::any_of(change.settings, divides)) found.push_back(change.settings);
+  }
+  return found;
+}
+
+TEST_CASE("a divided vocabulary is proposed where it is not refused, with what it needs") {
+  const Overrides replicas = {R"(cluster={"machine": "dgx-a100-80g", "devices": 4})",
+                              "parallel.data=2", "training.global_batch_size=24",
+                              R"(training.schedule={"kind": "1f1b"})"};
+  for (const Overrides& layout : {Overrides(), replicas}) {
+    const auto changes = proposed(layout);
+    CHECK(changes.size() == 2);
+    for (const Overrides& settings : changes) {
+      Overrides all = layout;
+      all.emplace_back(R"(training.schedule={"kind": "1f1b"})");
+      all.insert(all.end(), settings.begin(), settings.end());
+      CHECK(mistakes(on_ranks(2, all)) == "");
+    }
+  }
+  CHECK(proposed({"model.readout=masked-lm"}).empty());
+  CHECK(proposed({R"(training.schedule={"kind": "interleaved"})"}).empty());
 }
 
 }  // namespace

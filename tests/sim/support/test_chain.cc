@@ -140,7 +140,7 @@ bool may_defer(const TestChain& chain) {
 /// Returns whether each rank of `chain` may hold a part of the vocabulary.
 bool may_divide_vocabulary(const TestChain& chain) {
   const int stages = stages_of_copy(chain);
-  return chain.strategy.kind == StrategyKind::Global && split_problem(chain.policy).empty() &&
+  return chain.strategy.kind == StrategyKind::Global && vocabulary_problem(chain.policy).empty() &&
          stages > 1 && ranks_of(chain) == stages;
 }
 
