@@ -31,6 +31,19 @@ int updates_in_a_row(const Sequence& sequence, std::size_t run, std::size_t firs
   return updates;
 }
 
+/// Returns the op that comes after op `index` of run `run` in every turn of both; null if none
+/// does.
+const Op* always_after(const Sequence& sequence, std::size_t run, std::size_t index) {
+  const std::vector<Op>& ops = sequence.runs[run].ops;
+  if (index + 1 < ops.size()) return &ops[index + 1];
+  if (sequence.runs[run].repeats != 1) return nullptr;
+  for (++run; run < sequence.runs.size(); ++run) {
+    const Run& next = sequence.runs[run];
+    if (next.repeats > 0 && !next.ops.empty()) return next.repeats == 1 ? &next.ops[0] : nullptr;
+  }
+  return nullptr;
+}
+
 /// One turn of run `index`. Returns whether it ends in updates, as the run before did if
 /// `updating`.
 bool lower_run(OpLowering& ops, const Sequence& sequence, std::size_t index, bool updating,
@@ -43,6 +56,8 @@ bool lower_run(OpLowering& ops, const Sequence& sequence, std::size_t index, boo
     const std::size_t last = run[i].overlaps_next ? i + 1 : i;
     if (fetches_ahead) ops.expect(ops_after(sequence, index, last));
     if (last == i) {
+      const Op* const next = always_after(sequence, index, i);
+      if (next != nullptr) ops.receive_ahead(*next);
       ops.append(run[i]);
       continue;
     }

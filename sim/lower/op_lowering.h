@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -20,6 +21,8 @@ class OpLowering {
   void append(const Op& op);
   /// Comes before the next op, or pair, of a rank of one stream: what follows it.
   void expect(std::vector<Op> next) { next_ = std::move(next); }
+  /// Comes before an op that `next` follows in every turn: holds what arrives for that beside it.
+  void receive_ahead(const Op& next);
   /// Appends two ops that overlap: both have what they need before either starts, and send when
   /// both are done. Drawn and counted one after the other, each in its share of the time of the
   /// pair; or, if tokens of one pass beside kernels of the other, as they take turns.
@@ -74,6 +77,8 @@ class OpLowering {
   void end_of_vocabulary(const Op& op);
   void wait_for_vocabulary(const Op& op);
   void hand_to_vocabulary(const Op& op);
+  bool reads_broadcast(const Op& op) const;
+  void wait_for_broadcast(const Op& op, VocabularyExchange what);
   void emit_of_vocabulary(Opcode code, const Op& op, VocabularyExchange what);
   bool divides_vocabulary() const { return inputs_.policy.vocabulary != VocabularySplit::Whole; }
   bool reads_stash_first(const Op& op) const;
@@ -123,8 +128,9 @@ class OpLowering {
   bool in_layers_ = false;    // it leaves and comes back layer by layer
   bool handed_over_ = false;  // the stash of the backward of a pair has been freed
   bool fetched_ = false;      // the stash that it reads is on its way back
-  bool recomputed_ = false;   // what the next backward computes again has been
-  Bytes gathered_;            // buffers that this left for it
+  std::array<bool, 2> received_ = {};  // of an S, of a G; see receive_ahead()
+  bool recomputed_ = false;            // what the next backward computes again has been
+  Bytes gathered_;                     // buffers that this left for it
   int barrier_event_ = -1;
 };
 

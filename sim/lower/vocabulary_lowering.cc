@@ -10,8 +10,11 @@
 // Sums and broadcasts have a communicator each. A broadcast leaves when its sender has made it:
 // those who receive it join it a whole op before they need it, so that the sender comes last, and
 // none of their kernels waits for it before S or G. What ranks send in a sum is held until that is
-// done; what comes is counted from the op on that reads it.
+// done; what a broadcast brings is held from the op before the one that reads it, but for the first
+// S of a step, and G after G at its end, where stashes are few.
 // Source: Yeung et al., arXiv 2411.05288, section 4, and sail-sg/VocabularyParallelism.
+#include <utility>
+
 #include "sim/lower/op_lowering.h"
 
 namespace interlock {
@@ -35,22 +38,38 @@ void OpLowering::emit_of_vocabulary(Opcode code, const Op& op, VocabularyExchang
   writer_.emit(code, exchanges_.event_of(op, exchange, what), op.micro_batch);
 }
 
+/// Returns whether `op` reads what another rank broadcasts.
+bool OpLowering::reads_broadcast(const Op& op) const {
+  return (op.kind == OpKind::S && op.stage != costs_.last_of_replica(op.stage)) ||
+         (op.kind == OpKind::G && op.stage != costs_.first_of_replica(op.stage));
+}
+
+void OpLowering::receive_ahead(const Op& next) {
+  if (!divides_vocabulary() || !reads_broadcast(next)) return;
+  writer_.allocate(next, MemoryClass::Communication, costs_.of_stage(next).vocabulary.hidden);
+  received_[next.kind == OpKind::G ? 1 : 0] = true;
+}
+
+/// Waits for `what`, if another rank sends it, and takes it over from the buffer that it came to.
+void OpLowering::wait_for_broadcast(const Op& op, VocabularyExchange what) {
+  if (!reads_broadcast(op)) return;
+  emit_of_vocabulary(Opcode::Wait, op, what);
+  if (!std::exchange(received_[op.kind == OpKind::G ? 1 : 0], false)) return;
+  writer_.free(op, MemoryClass::Communication, costs_.of_stage(op).vocabulary.hidden);
+}
+
 void OpLowering::begin_of_vocabulary(const Op& op) {
   const VocabularyCost& cost = costs_.of_stage(op).vocabulary;
   switch (op.kind) {
     case OpKind::S:
-      if (op.stage != costs_.last_of_replica(op.stage)) {
-        emit_of_vocabulary(Opcode::Wait, op, VocabularyExchange::Hidden);
-      }
+      wait_for_broadcast(op, VocabularyExchange::Hidden);
       writer_.allocate(op, MemoryClass::Stash, cost.kept);
       return writer_.allocate(op, MemoryClass::Workspace, cost.workspace);
     case OpKind::T:
       emit_of_vocabulary(Opcode::Wait, op, VocabularyExchange::Logits);
       return writer_.allocate(op, MemoryClass::Workspace, cost.workspace);
     case OpKind::G:
-      if (op.stage != costs_.first_of_replica(op.stage)) {
-        emit_of_vocabulary(Opcode::Wait, op, VocabularyExchange::EmbeddedGradient);
-      }
+      wait_for_broadcast(op, VocabularyExchange::EmbeddedGradient);
       return writer_.allocate(op, MemoryClass::Workspace, cost.hidden);
     default:
       return;

@@ -322,6 +322,54 @@ TEST_CASE("a rank keeps one stash more than 1F1B does for each barrier, and logi
   }
 }
 
+/// Returns what a rank does in one step: the ops that it computes, and "+" and "-" where it takes
+/// and gives back buffers for what others broadcast.
+std::string buffers_of(const Program& program, const Rank& rank) {
+  std::string text;
+  const Stream& stream = program.streams[rank.first_stream];
+  for (int s = stream.first; s < stream.first + stream.count; ++s) {
+    const Segment& segment = program.segments[s];
+    std::string turn;
+    for (int i = segment.first; i < segment.first + segment.count; ++i) {
+      const Instruction& one = program.instructions[i];
+      if (one.code == Opcode::Compute) turn += letter(program.ops[one.index].kind);
+      const bool memory = one.code == Opcode::Allocate || one.code == Opcode::Free;
+      if (!memory) continue;
+      const Buffer& buffer = program.buffers[one.index];
+      if (buffer.memory_class != MemoryClass::Communication) continue;
+      const bool sum = program.instructions[i + 1].code == Opcode::Record;  // given back by itself
+      if (!sum) turn += one.code == Opcode::Allocate ? "+" : "-";
+    }
+    for (int k = 0; k < segment.repeats; ++k) text += turn;
+  }
+  return text;
+}
+
+// But for the first S, and G after G.
+TEST_CASE("what is broadcast has a buffer beside the op before the one that reads it") {
+  for (const int barriers : {1, 2}) {
+    const Program program =
+        program_of(chain_of({.ranks = 4, .micro_batches = 12, .barriers = barriers}));
+    for (std::size_t r = 0; r < 4; ++r) {
+      const std::string text = buffers_of(program, program.ranks[r]);
+      INFO(barriers << " barriers, rank " << r << ": " << text);
+      int readers = 0;
+      const auto op_before = [&](std::size_t at) { return text.find_last_of("EFBSTG", at - 1); };
+      for (std::size_t at = text.find('S') + 1; at < text.size(); ++at) {
+        const bool reads = (text[at] == 'S' && r < 3) || (text[at] == 'G' && r > 0);
+        if (!reads || (text[at] == 'G' && text[at - 1] == 'G')) continue;
+        ++readers;
+        CHECK(text[at - 1] == '-');
+        const std::size_t before = op_before(at), from = op_before(before);
+        CHECK(text.substr(from, before - from).find('+') != std::string::npos);
+      }
+      CHECK(readers >= 8);
+      CHECK(std::ranges::count(text, '+') == readers);
+      CHECK(std::ranges::count(text, '-') == readers);
+    }
+  }
+}
+
 TEST_CASE("each micro-batch has three sums or two, and two broadcasts, of the bytes of the paper") {
   for (const int barriers : {1, 2}) {
     const Case c = {.ranks = 4, .micro_batches = 6, .barriers = barriers};
