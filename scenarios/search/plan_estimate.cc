@@ -8,6 +8,7 @@
 
 #include "scenarios/plan/lower_plan.h"
 #include "scenarios/simulate/economics.h"
+#include "sim/plan/vocabulary.h"
 
 namespace interlock {
 

@@ -13,6 +13,7 @@
 #include "sim/lower/unfold.h"
 #include "sim/lower/wiring.h"
 #include "sim/plan/orders/next_ops.h"
+#include "sim/plan/vocabulary.h"
 #include "sim/program/ticks.h"
 
 namespace interlock {

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "sim/lower/lower.h"
+#include "sim/plan/vocabulary.h"
 
 namespace interlock {
 

@@ -311,30 +311,6 @@ void append_module(StageCost& stage, const StageCost& module, int first_module) 
   stage.sweeps += module.tied_sweeps;
 }
 
-std::array<OpCost*, 8> costs_of_ops(StageCost& stage) {
-  VocabularyCost& part = stage.vocabulary;
-  return {&stage.forward,
-          &stage.backward_input,
-          &stage.backward_weight,
-          &stage.recompute,
-          &part.s,
-          &part.t,
-          &part.e,
-          &part.g};
-}
-
-std::array<const OpCost*, 8> costs_of_ops(const StageCost& stage) {
-  const VocabularyCost& part = stage.vocabulary;
-  return {&stage.forward,
-          &stage.backward_input,
-          &stage.backward_weight,
-          &stage.recompute,
-          &part.s,
-          &part.t,
-          &part.e,
-          &part.g};
-}
-
 std::optional<Bytes> deferrable_bytes(const ModelGraph& graph, Precision precision) {
   const std::size_t count = graph.modules.size();
   if (count < 2) return std::nullopt;

@@ -107,10 +107,6 @@ struct StageCost {
   Bytes output_gradient() const { return output + returned; }
 };
 
-/// Returns the costs of the ops of a stage that may have exchanges; parts of these are no others.
-std::array<OpCost*, 8> costs_of_ops(StageCost& stage);
-std::array<const OpCost*, 8> costs_of_ops(const StageCost& stage);
-
 /// The inputs that price a module.
 struct PriceInputs {
   Device device;

@@ -277,4 +277,28 @@ void add_vocabulary(const std::vector<StageCost>& part, const VocabularyCost& co
   }
 }
 
+std::array<OpCost*, 8> costs_of_ops(StageCost& stage) {
+  VocabularyCost& part = stage.vocabulary;
+  return {&stage.forward,
+          &stage.backward_input,
+          &stage.backward_weight,
+          &stage.recompute,
+          &part.s,
+          &part.t,
+          &part.e,
+          &part.g};
+}
+
+std::array<const OpCost*, 8> costs_of_ops(const StageCost& stage) {
+  const VocabularyCost& part = stage.vocabulary;
+  return {&stage.forward,
+          &stage.backward_input,
+          &stage.backward_weight,
+          &stage.recompute,
+          &part.s,
+          &part.t,
+          &part.e,
+          &part.g};
+}
+
 }  // namespace interlock

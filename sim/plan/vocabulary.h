@@ -10,6 +10,7 @@
 // logits of each, and their gradients.
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -37,5 +38,10 @@ VocabularyCost vocabulary_cost(const std::vector<StageCost>& part, VocabularySpl
 /// Adds states and updates of a rank's part of the vocabulary, priced in `part`, to its stage.
 void add_vocabulary(const std::vector<StageCost>& part, const VocabularyCost& cost,
                     StageCost& stage);
+
+/// Returns the costs of the ops of a stage that may have exchanges, those of its rank's part of the
+/// vocabulary among them; no cost is part of another.
+std::array<OpCost*, 8> costs_of_ops(StageCost& stage);
+std::array<const OpCost*, 8> costs_of_ops(const StageCost& stage);
 
 }  // namespace interlock
