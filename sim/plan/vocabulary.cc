@@ -170,7 +170,8 @@ void move_weights(const Words& words, Module& last, Module& part) {
   last.tied_matrices.clear();
 }
 
-/// Does so with the readout. Both keep an input of `hidden`; logits are divided.
+/// Returns the part of a rank of the readout, and takes the readout from `last`. What is left, if
+/// it is a norm, and the part keep an input of `hidden` each; logits are divided.
 Module take_readout(int ranks, Bytes hidden, const PriceInputs& inputs, Module& last) {
   Module part = {.name = "readout"};
   const Words words(std::llround(product_of(last.forward)->shape.n), ranks);
@@ -221,6 +222,19 @@ std::string words_problem(const ModelGraph& graph, int ranks) {
            " words; expected as many words as ranks, or more";
   }
   return "";
+}
+
+template <class Stage>
+auto ops_of(Stage& stage) {
+  auto& part = stage.vocabulary;
+  return std::array{&stage.forward,
+                    &stage.backward_input,
+                    &stage.backward_weight,
+                    &stage.recompute,
+                    &part.s,
+                    &part.t,
+                    &part.e,
+                    &part.g};
 }
 
 }  // namespace
@@ -277,28 +291,7 @@ void add_vocabulary(const std::vector<StageCost>& part, const VocabularyCost& co
   }
 }
 
-std::array<OpCost*, 8> costs_of_ops(StageCost& stage) {
-  VocabularyCost& part = stage.vocabulary;
-  return {&stage.forward,
-          &stage.backward_input,
-          &stage.backward_weight,
-          &stage.recompute,
-          &part.s,
-          &part.t,
-          &part.e,
-          &part.g};
-}
-
-std::array<const OpCost*, 8> costs_of_ops(const StageCost& stage) {
-  const VocabularyCost& part = stage.vocabulary;
-  return {&stage.forward,
-          &stage.backward_input,
-          &stage.backward_weight,
-          &stage.recompute,
-          &part.s,
-          &part.t,
-          &part.e,
-          &part.g};
-}
+std::array<OpCost*, 8> costs_of_ops(StageCost& stage) { return ops_of(stage); }
+std::array<const OpCost*, 8> costs_of_ops(const StageCost& stage) { return ops_of(stage); }
 
 }  // namespace interlock
