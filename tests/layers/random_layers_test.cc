@@ -12,6 +12,7 @@
 #include "sim/lower/unfold.h"
 #include "sim/plan/layer_layouts.h"
 #include "tests/support/cases.h"
+#include "tests/validate/support/engine_times.h"
 
 namespace interlock::random_layers_test {
 namespace {
@@ -91,29 +92,6 @@ TEST_CASE("no step with layers of several layouts is shorter than its bound") {
   });
   MESSAGE(bounded << " steps bounded, one by " << 100 * closest << " %");
   CHECK(bounded >= met_by_cases(30));
-}
-
-using Engine = RunSummary (*)(const Program&, const TraceSink&);
-
-/// When a run of `program` does what, whatever the order in which it tells.
-std::vector<std::vector<double>> times_of(const Program& program, Engine engine) {
-  std::vector<std::vector<double>> times;
-  TraceSink sink;
-  sink.span = [&](const Span& span) {
-    times.push_back({0.0, double(span.rank), double(span.op), double(span.micro_batch),
-                     span.start.value(), span.end.value(), span.exposed.value()});
-  };
-  sink.transfer = [&](const Transfer& transfer) {
-    times.push_back({1.0, double(transfer.channel), double(transfer.micro_batch),
-                     transfer.start.value(), transfer.end.value(), transfer.arrival.value()});
-  };
-  sink.collective = [&](const CollectiveSpan& span) {
-    times.push_back({2.0, double(span.collective), double(span.micro_batch), span.joined.value(),
-                     span.start.value(), span.end.value()});
-  };
-  engine(program, sink);
-  std::sort(times.begin(), times.end());
-  return times;
 }
 
 RunSummary run_native(const Program& program, const TraceSink& sink) {

@@ -10,6 +10,7 @@
 #include "scenarios/plan/lower_plan.h"
 #include "scenarios/plan/step_time.h"
 #include "tests/support/cases.h"
+#include "tests/validate/support/engine_times.h"
 #include "tests/validate/support/layout_trial.h"
 
 namespace interlock::layout_engines_test {
@@ -30,29 +31,6 @@ void for_layouts(int trials, RandomCluster cluster, Check check) {
     }
     check(trial);
   }
-}
-
-using Engine = RunSummary (*)(const Program&, const TraceSink&);
-
-/// When a run of `program` does what, whatever the order in which it tells.
-std::vector<std::vector<double>> times_of(const Program& program, Engine engine) {
-  std::vector<std::vector<double>> times;
-  TraceSink sink;
-  sink.span = [&](const Span& span) {
-    times.push_back({0.0, double(span.rank), double(span.op), double(span.micro_batch),
-                     span.start.value(), span.end.value(), span.exposed.value()});
-  };
-  sink.transfer = [&](const Transfer& transfer) {
-    times.push_back({1.0, double(transfer.channel), double(transfer.micro_batch),
-                     transfer.start.value(), transfer.end.value(), transfer.arrival.value()});
-  };
-  sink.collective = [&](const CollectiveSpan& span) {
-    times.push_back({2.0, double(span.collective), double(span.micro_batch), span.joined.value(),
-                     span.start.value(), span.end.value()});
-  };
-  engine(program, sink);
-  std::sort(times.begin(), times.end());
-  return times;
 }
 
 RunSummary run_simgrid_apart(const Program& program, const TraceSink& sink) {
