@@ -80,8 +80,8 @@ ExportedFile deepspeed_export(const Plan& plan) {
   }
   const DataParallel& d = q.layout.data_parallel;
   nlohmann::ordered_json zero = {{"stage", d.zero_stage}, {"overlap_comm", d.overlap_gradients}};
-  if (d.zero_stage > 0) {
-    zero["reduce_bucket_size"] = static_cast<long long>(d.bucket.value() / 2);
+  if (const auto bucket = d.gradient_bucket(); d.zero_stage > 0 && bucket) {
+    zero["reduce_bucket_size"] = static_cast<long long>(bucket->value() / 2);
   }
   if (training.offload.optimizer > 0) {
     zero["offload_optimizer"] = {{"device", "cpu"}, {"ratio", training.offload.optimizer}};

@@ -333,10 +333,12 @@ void add_replicas(ExportedPlan& e, MegatronLines& a) {
   if (d.overlap_gradients) a.add("overlap-grad-reduce");
   if (d.overlap_weights) a.add("overlap-param-gather");
   const bool fp32 = e.question().training().precision != Precision::Fp16;
-  const double gradients = d.bucket.value() / (fp32 ? 4 : 2);
-  e.refuse_if(gradients != std::floor(gradients) || gradients > 2e9, "/parallel/bucket",
-              "counts buckets in whole gradients, up to two thousand million");
-  a.add("ddp-bucket-size", static_cast<int>(std::min(gradients, 2e9)));
+  if (const auto bucket = d.gradient_bucket()) {
+    const double gradients = bucket->value() / (fp32 ? 4 : 2);
+    e.refuse_if(gradients != std::floor(gradients) || gradients > 2e9, "/parallel/bucket",
+                "counts buckets in whole gradients, up to two thousand million");
+    a.add("ddp-bucket-size", static_cast<int>(std::min(gradients, 2e9)));
+  }
   if (d.prefetch != 1) e.leave_out("/parallel/prefetch", "Megatron-FSDP decides it");
   a.end_line();
 }

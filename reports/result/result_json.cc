@@ -169,7 +169,8 @@ Json parallel_json(const Question& scenario) {
   json["overlap_weights"] = policy.overlap_weights;
   json["gradient_reduction"] = chosen("gradient_reduction", policy.gradient_reduction);
   json["gradient_density"] = policy.gradient_density;
-  json["bucket_bytes"] = bytes_json(policy.bucket);
+  const auto bucket = policy.gradient_bucket();
+  json["bucket_bytes"] = bucket ? bytes_json(*bucket) : nlohmann::ordered_json();
   json["prefetch"] = policy.prefetch;
   if (const OuterSteps& outer = policy.outer; outer.any()) {
     json["outer"] = {{"every", outer.every},

@@ -130,7 +130,8 @@ std::vector<ContractKey> state_keys() {
        "adding up those of its micro-batches, as Megatron-LM and PyTorch's pipelines do. "
        "`micro_batch`: after every backward, as DeepSpeed does under ZeRO 2 and 3; a device then "
        "keeps its own part and two buckets."},
-      {"bucket", size(), "25 MiB", "Gradients that are exchanged together."},
+      {"bucket", size(), "as `overlap_gradients` says",
+       "Gradients that are exchanged together: 25 MiB beside a backward, all of them after it."},
       {"prefetch", whole(0, kMostPrefetched), "1",
        "ZeRO 3: modules whose weights are gathered ahead of the one that runs."},
       {"outer", object("parallel.outer"), "gradients are reduced in every step",

@@ -438,7 +438,9 @@ std::vector<Exchange> OpLowering::gradients_in_buckets(const Op& op) const {
   const DataParallel& policy = inputs_.data_parallel;
   std::vector<Exchange> exchanges;
   for (const StageCost& part : parts_of(costs_.of_stage(op))) {
-    const double wanted = std::ceil(part.whole_gradients * policy.gradient_density / policy.bucket);
+    const std::optional<Bytes> bucket = policy.gradient_bucket();
+    const Bytes sent = part.whole_gradients * policy.gradient_density;
+    const double wanted = bucket ? std::ceil(sent / *bucket) : 1;
     const double least = part.reduces_each_backward ? 2 : 1;  // two buffers take turns
     const int buckets = static_cast<int>(std::clamp(wanted, least, double{kMostBuckets}));
     for (const Exchange& whole : gradient_exchanges(policy, mesh_of(op, part), part)) {

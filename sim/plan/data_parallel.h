@@ -16,6 +16,7 @@
 // Source: DiLoCo, arXiv 2311.08105; Streaming DiLoCo, arXiv 2501.18512.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "base/exchange.h"
@@ -44,10 +45,18 @@ struct DataParallel {
   bool overlap_gradients = true;  // they leave in buckets during the last backward of a step
   bool overlap_weights = false;   // ZeRO 1 and 2: gathered while the next step begins
   double gradient_density = 1;    // share of gradients that are exchanged
-  Bytes bucket = Bytes(25.0 * (1 << 20));  // of gradients
-  int prefetch = 1;                        // ZeRO 3: modules whose weights are gathered ahead
+  std::optional<Bytes> bucket;    // of gradients that are exchanged together, if it is told
+  int prefetch = 1;               // ZeRO 3: modules whose weights are gathered ahead
   OuterSteps outer;
 
+  /// Returns the bytes of gradients that are exchanged together, if it is not all of them: unless
+  /// it is told, 25 MiB where gradients leave beside backwards.
+  /// Source: torch/nn/parallel/distributed.py (bucket_cap_mb); without overlap Megatron-Core
+  /// reduces its buffer at once (megatron/core/distributed/distributed_data_parallel.py).
+  std::optional<Bytes> gradient_bucket() const {
+    const bool beside = overlap_gradients || gradient_reduction == GradientReduction::MicroBatch;
+    return !bucket && beside ? Bytes(25.0 * (1 << 20)) : bucket;
+  }
   /// Returns whether a device adds up whole gradients until the end of a step.
   bool keeps_whole_gradients() const {
     return zero_stage < 2 && gradient_reduction == GradientReduction::Step;

@@ -23,10 +23,10 @@ struct Devices {
 };
 constexpr double kForward = 2, kBackward = 4, kModuleMb = 6;
 
-std::string at_switch(int devices, double bandwidth) {
+std::string at_switch(int devices, double bandwidth, const std::string& latency = "0 s") {
   return R"({"kind": "machine", "device": "a100-40g", "nodes": 1, "devices_per_node": )" +
          std::to_string(devices) + R"(, "port": {"bandwidth": ")" + std::to_string(bandwidth) +
-         R"( B/s"}})";
+         R"( B/s", "latency": ")" + latency + R"("}})";
 }
 
 LayoutTrial replicas_trial(const Devices& d, const std::string& more) {
@@ -78,6 +78,25 @@ TEST_CASE("gradients leave in buckets during the last backward: the longer of bo
       }
     }
   }
+}
+
+TEST_CASE("gradients that do not overlap wait for links once, unless a bucket divides them") {
+  const Devices devices = {4, 4, 2};
+  const auto step_ms = [&](const std::string& latency, const std::string& bucket) {
+    LayoutTrial trial = replicas_trial(devices, "");
+    trial.cluster = at_switch(4, 1e9, latency);
+    trial.parallel = R"("pipeline": 1, "data": 4, "overlap_gradients": false)" + bucket;
+    return run(trial).measurement.metrics.step_time.value() / kMs;
+  };
+  const double quick = 2 * 4 * (kForward + kBackward) + 2 * ring_share(4) * 24;
+  const double once = step_ms("1 ms", "") - quick;
+  INFO("24 MB at once: " << quick << " ms and " << once
+                         << " ms of latency; by 4 MB six times that");
+  CHECK(step_ms("0 s", "") == doctest::Approx(quick).epsilon(1e-9));
+  CHECK(once > 1);
+  CHECK(step_ms("1 ms", R"(, "bucket": "4 MB")") ==
+        doctest::Approx(quick + 6 * once).epsilon(1e-9));
+  CHECK(step_ms("1 ms", R"(, "bucket": "24 MB")") == doctest::Approx(quick + once).epsilon(1e-9));
 }
 
 TEST_CASE("gradients that do not overlap come after all computing") {

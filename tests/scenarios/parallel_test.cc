@@ -32,7 +32,7 @@ TEST_CASE("a file that says nothing of layouts has a pipeline of all devices") {
   CHECK(scenario.layout.data_parallel.zero_stage == 0);
   CHECK(scenario.layout.data_parallel.overlap_gradients);
   CHECK(!scenario.layout.data_parallel.overlap_weights);
-  CHECK(scenario.layout.data_parallel.bucket == Bytes(25.0 * 1024 * 1024));
+  CHECK(scenario.layout.data_parallel.gradient_bucket() == Bytes(25.0 * 1024 * 1024));
   CHECK(scenario.layout.data_parallel.prefetch == 1);
   CHECK(scenario.layout.sharding.tensor_layout == TensorLayout::OneD);
   CHECK(!scenario.layout.sharding.sequence_parallel);
