@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kPacedThreads = 512;
 // The clock may tick once a microsecond only, so a chunk should take many of these.
-constexpr std::int64_t kChunk = 256 << 10;
+constexpr std::int64_t kBlockBytes = 256 << 10;
 
 __device__ std::uint64_t nanoseconds() {
   std::uint64_t now;
@@ -26,7 +26,7 @@ __global__ void paced_copy(uint4* to, const uint4* from, std::int64_t bytes, dou
   __shared__ std::uint64_t start;
   if (threadIdx.x == 0) start = nanoseconds();
   __syncthreads();
-  const std::int64_t chunk = kChunk / sizeof(uint4), whole = bytes / sizeof(uint4);
+  const std::int64_t chunk = kBlockBytes / sizeof(uint4), whole = bytes / sizeof(uint4);
   for (std::int64_t first = 0; first == 0 || first < whole; first += chunk) {
     const std::int64_t end = min(whole, first + chunk);
     for (std::int64_t i = first + threadIdx.x; i < end; i += blockDim.x) to[i] = from[i];

@@ -6,8 +6,6 @@ namespace interlock::cuda {
 
 namespace {
 
-constexpr int kThreads = 256;
-
 template <class T>
 __global__ void average(T* y, const T* x, Matrix shape, int pixels) {
   const std::int64_t step = std::int64_t{gridDim.x} * blockDim.x;

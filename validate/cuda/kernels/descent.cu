@@ -11,8 +11,6 @@ namespace interlock::cuda {
 
 namespace {
 
-constexpr int kThreads = 256;
-
 template <class T>
 __global__ void step_down(DescentState state, DescentStep step, std::int64_t size) {
   T* weights = static_cast<T*>(state.weights);

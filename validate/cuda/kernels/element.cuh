@@ -109,6 +109,8 @@ __device__ inline float block_max(float value, float* parts) {
   return warp_max(thread < blockDim.x / kWarp ? parts[thread] : -INFINITY);
 }
 
+constexpr unsigned kThreads = 256;  // of a block whose threads each have elements of their own
+
 /// Returns the blocks of a loop over the work of `tasks`: enough to fill the multiprocessors.
 inline unsigned grid_of(const Stream& stream, std::int64_t tasks) {
   return static_cast<unsigned>(

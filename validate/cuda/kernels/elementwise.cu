@@ -77,7 +77,6 @@ struct Operands {
 
 template <class F>
 void launch_map(const Stream& stream, const char* name, const Operands& on, Matrix shape, F f) {
-  constexpr int kThreads = 256;
   // `columns` of 0: not a row.
   const std::int64_t size = shape.columns > 0 ? shape.size() : shape.rows;
   if (size == 0) return;

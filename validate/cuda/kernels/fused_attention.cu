@@ -18,8 +18,6 @@ namespace interlock::cuda {
 
 namespace {
 
-constexpr unsigned kThreads = 256;
-
 /// Tiles of a head of up to kHead numbers: as many rows as leave room for all in 99 KiB, which
 /// every architecture since sm_80 gives a block.
 template <class T, int kHead>

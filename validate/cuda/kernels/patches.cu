@@ -8,8 +8,6 @@ namespace interlock::cuda {
 
 namespace {
 
-constexpr int kThreads = 256;
-
 /// Returns the place in the images that number `i` of the patches comes from; -1: the zeros around.
 __device__ inline std::int64_t source_of(const Patches& p, int made_rows, int made_columns,
                                          std::int64_t i) {
