@@ -395,9 +395,7 @@ std::vector<OneLayout> one_layouts(const ParallelKeys& keys) {
           {"shard", mesh.shard != mesh.replicas() && keys.asked.data_parallel.zero_stage > 0,
            std::to_string(mesh.replicas()) + ", all replicas,"},
           {"outer", keys.asked.data_parallel.outer.every > 0, "none"},
-          {"expert_overlap", sharding.expert_overlap != ExpertOverlap::None, "\"none\""},
-          // Each further layout would gather its weights at the start of every op.
-          {"zero_stage", keys.asked.data_parallel.zero_stage > 2, "0 to 2"}};
+          {"expert_overlap", sharding.expert_overlap != ExpertOverlap::None, "\"none\""}};
 }
 
 }  // namespace

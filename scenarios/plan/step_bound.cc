@@ -105,14 +105,14 @@ class OpTimes {
     return time;
   }
 
-  /// Returns the messages that bring the weights of a stage before an op of it (ZeRO 3).
-  OpTime of_gathers(const DataParallel& policy, const Mesh& mesh, const StageCost& stage,
+  /// Returns the messages that bring the weights of a stage before an op of it (ZeRO 3). Those of
+  /// several layouts take turns.
+  OpTime of_gathers(const DataParallel& policy, const auto& mesh_of, const StageCost& stage,
                     int rank) const {
     OpTime time;
     if (policy.zero_stage < 3) return time;
     for (const StageCost& part : parts_of(stage)) {
-      if (!counts(part.layout)) continue;
-      for (Exchange gather : weight_exchanges(policy, mesh, part)) {
+      for (Exchange gather : weight_exchanges(policy, mesh_of(part.layout), part)) {
         gather.count = std::max(1, part.modules);
         gather.bytes = gather.bytes / gather.count;
         time.beside[static_cast<std::size_t>(gather.axis)] += time_of(gather, rank);
@@ -318,8 +318,8 @@ class PlanWork {
   OpTime gathers_of(const Op& op) const {
     if (op.kind != OpKind::F && !goes_back(op)) return {};
     const int rank = inputs_.schedule.rank_of_stage[op.stage];
-    return times_.of_gathers(inputs_.data_parallel, mesh_of_layers(inputs_, rank, 0),
-                             costs_.of_stage(op), rank);
+    const auto mesh_of = [&](int layout) { return mesh_of_layers(inputs_, rank, layout); };
+    return times_.of_gathers(inputs_.data_parallel, mesh_of, costs_.of_stage(op), rank);
   }
 
   /// Bounds all ops of one kind on a stage.
@@ -581,9 +581,9 @@ StepEstimate bound_layout(const Question& question, const ScheduleFamily& family
   }
   // Weights come before a forward and before its backward, which frozen modules may not have.
   const int gathers = global && whole.frozen + whole.frozen_experts == Bytes(0) ? 2 : 1;
-  for (int i = 0; i < gathers; ++i) {
-    ops += times.of_gathers(layout.data_parallel, layout.mesh, whole, 0);
-  }
+  const DataParallel& policy = layout.data_parallel;
+  const auto mesh_of = [layers = layout.layers()](int number) { return layers.at(number); };
+  for (int i = 0; i < gathers; ++i) ops += times.of_gathers(policy, mesh_of, whole, 0);
   Seconds time = training.schedule.passes_in_pairs ? ops.in_pair() : ops.alone();
   // An input gradient that no stage needs may be skipped, wherever stages begin.
   for (const StageCost& module : *modules) {

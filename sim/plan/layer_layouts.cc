@@ -169,7 +169,9 @@ std::vector<StageCost> parts_by_layout(const std::vector<StageCost>& modules, in
     return parts.back();
   };
   for (int module = first; module < last; ++module) {
-    append_module(part_of(modules[module].layout), modules[module], first);
+    StageCost& part = part_of(modules[module].layout);
+    append_module(part, modules[module], first);
+    part.places.push_back(module - first);
   }
   if (parts.size() < 2) return {};
   if (has_head) {

@@ -50,11 +50,12 @@ std::string parallel_of(Random& random, const LayersTrial& made, bool experts) {
   } else {
     maybe(0.5, R"("sequence_parallel": true)");
   }
-  const int zero = random.integer(0, 2);
+  const int zero = random.integer(0, 3);
   text += ", " + member("zero_stage", zero);
   maybe(0.3, R"("overlap_gradients": false)");
-  if (zero > 0) maybe(0.4, R"("overlap_weights": true)");
-  if (zero == 2) maybe(0.3, R"("gradient_reduction": "micro_batch")");
+  if (zero == 3) text += ", " + member("prefetch", random.integer(0, 3));
+  if (zero == 1 || zero == 2) maybe(0.4, R"("overlap_weights": true)");
+  if (zero >= 2) maybe(0.3, R"("gradient_reduction": "micro_batch")");
   maybe(0.5, R"("bucket": "1 MiB")");
   return text + ", \"order\": " +
          one_of<std::string>(random, {R"(["tensor", "data", "context", "pipeline"])",
