@@ -456,12 +456,6 @@ void check_layer_layouts(const ParallelKeys& keys, const Question& question,
                "\"data\", \"context\", "
                "\"pipeline\"]");
   }
-  const auto& unfolded = question.simulation.unfolded;
-  if (unfolded && !folds_layers(mesh, *unfolded)) {
-    report(diagnostics, document.child("simulate").child("fold"),
-           "layers divide tensor and data devices in several ways, so that both are folded or "
-           "neither is; expected \"auto\", \"none\" or both");
-  }
   const auto misfit = misfit_of(question);
   if (!misfit) return;
   JsonNode place = document;

@@ -76,8 +76,6 @@ TEST_CASE("layers that cannot have their degrees are refused in one sentence") {
        "divided among 8; expected micro_batch_size x data such as 8"},
       {{good, R"(parallel.order=["data", "tensor", "context", "pipeline"])"},
        "expected \"order\" with \"data\" right behind \"tensor\""},
-      {{good, R"(simulate={"fold": ["data"]})"},
-       "/simulate/fold: layers divide tensor and data devices in several ways"},
       {{good, "model.tied_embeddings=true",
         layers(R"([{"modules": [0, 4], "tensor": 8, "data": 1}])")},
        "modules 0 and 7 share weights (tied embeddings); expected the same degrees for both"},

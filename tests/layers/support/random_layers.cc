@@ -107,7 +107,7 @@ LayoutTrial LayersTrial::with_layers() const {
   return own;
 }
 
-LayersTrial random_layers(std::uint64_t seed) {
+LayersTrial random_layers(std::uint64_t seed, int most) {
   Random random(211, seed);
   LayersTrial made;
   int all = 0;
@@ -115,7 +115,8 @@ LayersTrial random_layers(std::uint64_t seed) {
     made.pipeline = one_of<int>(random, {1, 2, 2, 4});
     made.context = one_of<int>(random, {1, 1, 1, 2});
     all = one_of<int>(random, {2, 4, 4, 8});
-  } while (made.pipeline * made.context * all > 32);
+    if (most > 32) all = most >> random.integer(0, 2);
+  } while (made.pipeline * made.context * all > most);
   const auto degree = [&] {
     int tensor = one_of<int>(random, {1, 2, 4, 8});
     while (tensor > all) tensor /= 2;
