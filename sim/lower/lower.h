@@ -41,8 +41,8 @@ struct LowerInputs {
   /// Example: two machines, one slice, four stages: stages[4 + 3] is stage 3's cost on machine 1.
   std::vector<StageCost> stages;
   Cluster cluster;
-  /// Of a pipeline alone where all its degrees are 1: rank r is device r. Where there are `layers`,
-  /// it says which devices are simulated for which others, see cut_after().
+  /// One of a pipeline alone where all its degrees are 1: rank r is device r. Beside `layers` it
+  /// says which devices are simulated for which others, see cut_after().
   Mesh mesh;
   Unfolded unfolded = kFolded;
   DataParallel data_parallel;

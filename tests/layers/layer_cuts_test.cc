@@ -1,4 +1,4 @@
-// Where layers of several layouts may be cut to be folded: what stays a group when devices move on.
+// Cuts at which layers of several layouts fold: what stays a group when devices move on.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 

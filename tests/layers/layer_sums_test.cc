@@ -270,7 +270,7 @@ TEST_CASE("under ZeRO 3 the weights of all layouts come while the modules before
       return estimate_step(make_plan(load(trial)), Grade::Look).time.value();
     };
     const std::vector<int> tensor = degrees(one);
-    // Of each micro-batch the first module of the forward, and of the backward, waits.
+    // The first module of each forward, and of each backward, waits.
     const double ends = gather_time(one, -1, kFast) + gather_time(one, one.blocks, kFast);
     std::map<int, double> of_layout = {{1, ends}};
     double all = ends;
