@@ -482,7 +482,20 @@ std::string joining_problem(const ModelGraph& graph, const std::vector<int>& of_
   return "";
 }
 
-/// Returns the model as `degrees` divide it; reports why that cannot be.
+/// Returns whether each of `count` modules has other degrees than `degrees`.
+std::vector<bool> modules_without(const LayerDegrees& degrees, const ParallelKeys& keys,
+                                  int count) {
+  std::vector<bool> without(static_cast<std::size_t>(count), true);
+  for (const LayersKeys& layers : keys.layer_layouts) {
+    if (!(layers.degrees == degrees)) continue;
+    for (int module = layers.first; module < std::min(layers.end, count); ++module) {
+      without[static_cast<std::size_t>(module)] = false;
+    }
+  }
+  return without;
+}
+
+/// Returns the model as `degrees` divide its layers that have them; reports why that cannot be.
 std::optional<ModelGraph> build_divided(const LayersKeys& layers, const JsonNode& place,
                                         const JsonNode& model, BuildOptions options,
                                         const Question& question, Diagnostics& diagnostics) {
@@ -507,9 +520,7 @@ std::optional<ModelGraph> build_divided(const LayersKeys& layers, const JsonNode
     own.throw_if_any();
   } catch (const Error& error) {
     report(diagnostics, place,
-           text_of(degrees) +
-               " must divide all layers of the model, also those of other entries: " +
-               error.mistakes().front().message);
+           text_of(degrees) + " do not divide these layers: " + error.mistakes().front().message);
   }
   return std::nullopt;
 }
@@ -542,7 +553,9 @@ void build_layer_layouts(const ParallelKeys& keys, const JsonNode& model,
     const auto known = std::find(layouts.begin(), layouts.end(), layers.degrees);
     const auto number = static_cast<int>(known - layouts.begin());
     if (known == layouts.end()) {
-      auto own = build_divided(layers, node.item(i), model, options, question, diagnostics);
+      BuildOptions of_entry = options;
+      of_entry.left_out = modules_without(layers.degrees, keys, count);
+      auto own = build_divided(layers, node.item(i), model, of_entry, question, diagnostics);
       if (!own) return;
       layouts.push_back(layers.degrees);
       graphs.push_back(std::move(*own));

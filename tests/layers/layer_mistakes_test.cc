@@ -64,8 +64,15 @@ TEST_CASE("layers that cannot have their degrees are refused in one sentence") {
        "/0/data: does not divide the 8 devices of \"tensor\" x \"data\" of the run; expected a "
        "divisor, got 3"},
       {{good, "model.attention_heads=4"},
-       "/parallel/layer_layouts/0: tensor 8 x data 1 must divide all layers of the model, also "
-       "those of other entries: "},
+       "/parallel/layer_layouts/0: tensor 8 x data 1 do not divide these layers: "
+       "attention_heads 4 cannot be divided among 8 tensor devices"},
+      {{layers(R"([{"modules": [0, 1], "tensor": 8}, {"modules": [3, 4], "tensor": 8}])"),
+        "model.attention_heads=4"},
+       "/parallel/layer_layouts/0: tensor 8 x data 1 do not divide these layers: "},
+      {{layers(R"([{"modules": [0, 1], "tensor": 8}])"), "model.sequence_length=68",
+        "parallel.sequence_parallel=true"},
+       "/parallel/layer_layouts/0: tensor 8 x data 1 do not divide these layers: sequence_length "
+       "68 cannot be divided among"},
       {{good, R"(training.recompute={"group": 2})", "training.optimizer=adam"},
        "/training/recompute/group: computes layers again from the input of the first one"},
       {{good, "parallel.context=2", "cluster.devices=32"},
@@ -124,10 +131,8 @@ TEST_CASE("a profile, and devices of several machines, have one layout of all la
       R"(parallel={"tensor": 1, "data": 4, "layer_layouts": [{"modules": [1, 2], "tensor": 2,
                    "data": 2}]})";
   CHECK(mistakes({parallel, "training.global_batch_size=8", "training.micro_batch_size=1"})
-            .find("/parallel/layer_layouts/0: tensor 2 x data 2 must divide all layers of the "
-                  "model, also "
-                  "those of other entries: a profile cannot be divided among 2 tensor devices") !=
-        std::string::npos);
+            .find("/parallel/layer_layouts/0: tensor 2 x data 2 do not divide these layers: a "
+                  "profile cannot be divided among 2 tensor devices") != std::string::npos);
 }
 
 std::string result_of(const Overrides& overrides) {
@@ -136,6 +141,45 @@ std::string result_of(const Overrides& overrides) {
   json.erase("scenario");  // what was written
   json.erase("wall_time_s");
   return json.dump();
+}
+
+TEST_CASE("degrees need divide the layers that have them, and no others") {
+  // 25 heads of 8 elements, which no two devices share: tables of words can be, and one block.
+  const Overrides odd = {"model.hidden_size=200", "model.attention_heads=25", "parallel.tensor=1",
+                         "parallel.data=8"};
+  const auto with = [&](Overrides more) {
+    more.insert(more.begin(), odd.begin(), odd.end());
+    return more;
+  };
+  const std::string tables = layers(R"([{"modules": [0, 1], "tensor": 8, "data": 1},
+                                        {"modules": [7, 8], "tensor": 8, "data": 1}])");
+  CHECK(refused(with({})) == "");
+  CHECK(refused(with({tables})) == "");
+  const std::string pattern =
+      R"(model.layer_pattern=[{"repeat": 5}, {"attention_heads": 8, "head_size": 25}])";
+  CHECK(refused(with({pattern, layers(R"([{"modules": [6, 8], "tensor": 4, "data": 2}])")})) == "");
+  CHECK(refused(with({pattern, layers(R"([{"modules": [5, 8], "tensor": 4, "data": 2}])")}))
+            .find("attention_heads 25 cannot be divided among 4 tensor devices") !=
+        std::string::npos);
+  // What tables change does not depend on the blocks between them: heads that can be divided leave
+  // as many bytes on links.
+  const auto bytes_more = [&](const std::string& heads) {
+    const auto bytes = [&](const Overrides& overrides) {
+      double all = 0;
+      for (const auto& link : nlohmann::json::parse(result_of(with(overrides)))["links"]) {
+        all += link["bytes"].get<double>();
+      }
+      return all;
+    };
+    const std::string none = "simulate.fold=none";
+    const std::string node =
+        R"(cluster={"kind": "machine", "device": "a100-40g", "devices_per_node": 16, "nodes": 1,
+                    "port": {"latency": "1 us", "bandwidth": "16 GB/s"}})";
+    return bytes({heads, none, node, tables}) - bytes({heads, none, node});
+  };
+  const double even = bytes_more("model.attention_heads=8");
+  CHECK(even != 0);
+  CHECK(bytes_more("model.attention_heads=25") == doctest::Approx(even).epsilon(1e-9));
 }
 
 TEST_CASE("layers that are given the degrees of the run change nothing") {
