@@ -161,14 +161,12 @@ TEST_CASE("degrees need divide the layers that have them, and no others") {
   CHECK(refused(with({pattern, layers(R"([{"modules": [5, 8], "tensor": 4, "data": 2}])")}))
             .find("attention_heads 25 cannot be divided among 4 tensor devices") !=
         std::string::npos);
-  // What tables change does not depend on the blocks between them: heads that can be divided leave
-  // as many bytes on links.
+  // Heads of the blocks between the tables leave as many bytes on links, divided or not.
   const auto bytes_more = [&](const std::string& heads) {
     const auto bytes = [&](const Overrides& overrides) {
       double all = 0;
-      for (const auto& link : nlohmann::json::parse(result_of(with(overrides)))["links"]) {
-        all += link["bytes"].get<double>();
-      }
+      const nlohmann::json result = nlohmann::json::parse(result_of(with(overrides)));
+      for (const auto& link : result["links"]) all += link["bytes"].get<double>();
       return all;
     };
     const std::string none = "simulate.fold=none";
