@@ -34,7 +34,10 @@ void refuse_any_sharding(Section& reader, const Sharding& sharding, const std::s
 ModelGraph transformer_from(Section& reader, const BuildOptions& options) {
   Transformer shape = read_transformer(reader);
   override_head(shape, site_kind(shape), options, reader.diagnostics());
-  if (reader.diagnostics().empty()) check_sharding(reader, shape, options);
+  if (reader.diagnostics().empty()) {
+    replace_left_out(shape, options);
+    check_sharding(reader, shape, options);
+  }
   reader.finish();
   if (reader.diagnostics().empty()) pad_vocabulary(shape, options.sharding);
   return reader.diagnostics().empty() ? build_transformer(shape, options) : ModelGraph();

@@ -3,9 +3,8 @@
 //
 // A Module is the smallest unit that a partition may cut between. It says what must be computed,
 // never how fast: hardware/ prices its Work. Modules form a chain; each reads the output of the one
-// before it. The last module holds the network's true loss inside its forward and backward.
-// Every module also carries the auxiliary head that would sit on it if it ended a stage that is
-// trained by a loss of its own; whether a head is used is the strategy's business, not the model's.
+// before it. The last module holds the network's true loss inside its forward and backward. Each
+// has the auxiliary head that a stage ending there may have; the strategy says whether it is used.
 //
 // Example: an MLP of 784, 1024 and 1024 widths and 10 classes, 32 samples in fp32: 3 modules
 //   layer0    803,840 parameters  output 131,072 bytes (32 x 1024 x 4)  stash 100,352: its input
@@ -143,6 +142,7 @@ struct BuildOptions {
   std::optional<int> recompute_layers;  // only this many modules, the first of those that may
   Framework framework;
   Sharding sharding;
+  std::vector<bool> left_out;    // by module: it is not asked for; empty: all modules are
   std::optional<JsonNode> head;  // the strategy's "head", which overrides the model's
   bool operator==(const BuildOptions&) const = default;
 };

@@ -288,6 +288,25 @@ bool check_layout(Section& reader, const Sharding& sharding) {
   return good;
 }
 
+void replace_left_out(Transformer& t, const BuildOptions& options) {
+  // Others are read by modules that may be asked for.
+  const bool apart = t.encoder.empty() && t.later_tokens == 0 && t.position_buckets == 0 &&
+                     t.head.kind != HeadKind::LaterLayers;
+  if (options.left_out.empty() || !apart) return;
+  std::vector<bool> used(t.forms.size(), false);
+  for (std::size_t i = 0; i < t.layers.size(); ++i) {
+    if (!options.left_out.at(1 + i)) used[static_cast<std::size_t>(t.layers[i])] = true;
+  }
+  for (std::size_t form = 0; form < used.size(); ++form) {
+    BlockForm& block = t.forms[form];
+    if (used[form] || block.ffn == FeedForward::Experts) continue;
+    block = {.stream = block.stream,
+             .mixer = Mixer::None,
+             .ffn = FeedForward::Dense,
+             .ffn_hidden_size = options.sharding.tensor};
+  }
+}
+
 void check_sharding(Section& reader, const Transformer& t, const BuildOptions& options) {
   refuse_split_brain(reader, options.sharding, "a transformer");
   refuse_images(reader, options.sharding, "a transformer");

@@ -22,6 +22,9 @@ bool check_layout(Section& reader, const Sharding& sharding);
 /// Adds a diagnostic if a layout that divides rows cannot divide the samples of a micro-batch.
 void check_samples(Section& reader, const BuildOptions& options);
 
+/// Gives blocks of which `options` leave out every layer that has their form one that any devices
+/// can divide, with the same output.
+void replace_left_out(Transformer& shape, const BuildOptions& options);
 /// Reports every size of `shape` that cannot be divided, and what its operators cannot have.
 void check_sharding(Section& reader, const Transformer& shape, const BuildOptions& options);
 /// Makes a vocabulary that tensor devices cannot share longer, to a multiple of 128 tokens for

@@ -194,7 +194,7 @@ void add_layout(Json& json, const ScenarioResult& result) {
   json["folded"] = Json::object();
   for (const Dimension dimension : folded_dimensions(result.plan)) {
     const std::string& name = dimension_names()[static_cast<std::size_t>(dimension)];
-    json["folded"][name] = scenario.layout.mesh.degree(dimension);
+    json["folded"][name] = simulated_mesh(result.plan).degree(dimension);
   }
 }
 

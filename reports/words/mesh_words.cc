@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "scenarios/contract/contract.h"
+#include "sim/plan/layer_layouts.h"
 
 namespace interlock {
 namespace {
@@ -82,7 +83,10 @@ std::string option_words(const Question& scenario) {
 }  // namespace
 
 std::vector<Coordinates> rank_coordinates(const Plan& plan) {
-  return simulated_ranks(plan.question.layout.mesh, plan.unfolded);
+  const Mesh& mesh = simulated_mesh(plan);
+  std::vector<Coordinates> ranks = simulated_ranks(mesh, plan.unfolded);
+  for (Coordinates& at : ranks) at = place_in(plan.question.layout.mesh, mesh, at);
+  return ranks;
 }
 
 std::string device_name(const Plan& plan, int rank) {
@@ -96,7 +100,7 @@ std::vector<Dimension> folded_dimensions(const Plan& plan) {
   std::vector<Dimension> folded;
   std::copy_if(kOutermostFirst.begin(), kOutermostFirst.end(), std::back_inserter(folded),
                [&](Dimension dimension) {
-                 return plan.question.layout.mesh.degree(dimension) > 1 &&
+                 return simulated_mesh(plan).degree(dimension) > 1 &&
                         !plan.unfolded[static_cast<std::size_t>(dimension)];
                });
   return folded;
@@ -109,7 +113,7 @@ std::string device_words(const ScenarioResult& result) {
   if (!scenario.cluster.name.empty()) words += " of " + scenario.cluster.name;
   std::string folded;
   for (const Dimension dimension : folded_dimensions(result.plan)) {
-    const std::string degree = std::to_string(scenario.layout.mesh.degree(dimension));
+    const std::string degree = std::to_string(simulated_mesh(result.plan).degree(dimension));
     append(folded, "1 of " + degree + " " + name_of(dimension), ", ");
   }
   if (folded.empty()) return words;

@@ -395,9 +395,7 @@ std::vector<OneLayout> one_layouts(const ParallelKeys& keys) {
           {"shard", mesh.shard != mesh.replicas() && keys.asked.data_parallel.zero_stage > 0,
            std::to_string(mesh.replicas()) + ", all replicas,"},
           {"outer", keys.asked.data_parallel.outer.every > 0, "none"},
-          {"expert_overlap", sharding.expert_overlap != ExpertOverlap::None, "\"none\""},
-          // Each further layout would gather its weights at the start of every op.
-          {"zero_stage", keys.asked.data_parallel.zero_stage > 2, "0 to 2"}};
+          {"expert_overlap", sharding.expert_overlap != ExpertOverlap::None, "\"none\""}};
 }
 
 }  // namespace
@@ -458,12 +456,6 @@ void check_layer_layouts(const ParallelKeys& keys, const Question& question,
                "\"data\", \"context\", "
                "\"pipeline\"]");
   }
-  const auto& unfolded = question.simulation.unfolded;
-  if (unfolded && !folds_layers(mesh, *unfolded)) {
-    report(diagnostics, document.child("simulate").child("fold"),
-           "layers divide tensor and data devices in several ways, so that both are folded or "
-           "neither is; expected \"auto\", \"none\" or both");
-  }
   const auto misfit = misfit_of(question);
   if (!misfit) return;
   JsonNode place = document;
@@ -490,7 +482,20 @@ std::string joining_problem(const ModelGraph& graph, const std::vector<int>& of_
   return "";
 }
 
-/// Returns the model as `degrees` divide it; reports why that cannot be.
+/// Returns whether each of `count` modules has other degrees than `degrees`.
+std::vector<bool> modules_without(const LayerDegrees& degrees, const ParallelKeys& keys,
+                                  int count) {
+  std::vector<bool> without(static_cast<std::size_t>(count), true);
+  for (const LayersKeys& layers : keys.layer_layouts) {
+    if (!(layers.degrees == degrees)) continue;
+    for (int module = layers.first; module < std::min(layers.end, count); ++module) {
+      without[static_cast<std::size_t>(module)] = false;
+    }
+  }
+  return without;
+}
+
+/// Returns the model as `degrees` divide its layers that have them; reports why that cannot be.
 std::optional<ModelGraph> build_divided(const LayersKeys& layers, const JsonNode& place,
                                         const JsonNode& model, BuildOptions options,
                                         const Question& question, Diagnostics& diagnostics) {
@@ -515,9 +520,7 @@ std::optional<ModelGraph> build_divided(const LayersKeys& layers, const JsonNode
     own.throw_if_any();
   } catch (const Error& error) {
     report(diagnostics, place,
-           text_of(degrees) +
-               " must divide all layers of the model, also those of other entries: " +
-               error.mistakes().front().message);
+           text_of(degrees) + " do not divide these layers: " + error.mistakes().front().message);
   }
   return std::nullopt;
 }
@@ -550,7 +553,9 @@ void build_layer_layouts(const ParallelKeys& keys, const JsonNode& model,
     const auto known = std::find(layouts.begin(), layouts.end(), layers.degrees);
     const auto number = static_cast<int>(known - layouts.begin());
     if (known == layouts.end()) {
-      auto own = build_divided(layers, node.item(i), model, options, question, diagnostics);
+      BuildOptions of_entry = options;
+      of_entry.left_out = modules_without(layers.degrees, keys, count);
+      auto own = build_divided(layers, node.item(i), model, of_entry, question, diagnostics);
       if (!own) return;
       layouts.push_back(layers.degrees);
       graphs.push_back(std::move(*own));

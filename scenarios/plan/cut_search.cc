@@ -345,7 +345,7 @@ class CutSearch {
     Verdict least = {.lack = kInfinity};
     for (const Choice& choice : few) {
       Plan plan = plan_of(choice);
-      plan.unfolded = exact_folding(plan);
+      fold_exactly(plan);
       const Verdict verdict = verdict_of(estimate_step(plan, Grade::Simulation));
       if (!verdict.better_than(least)) continue;
       least = verdict;
@@ -367,7 +367,7 @@ class CutSearch {
 
 Seconds simulated_time(const Plan& plan) {
   Plan folded = plan;
-  folded.unfolded = exact_folding(plan);
+  fold_exactly(folded);
   return estimate_step(folded, Grade::Simulation).time;
 }
 

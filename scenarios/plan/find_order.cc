@@ -155,7 +155,7 @@ std::vector<SchedulePolicy> orders_of(const std::vector<SchedulePolicy>& policie
 /// Returns the bytes of each simulated rank: those that the schedule may take, or of the smallest
 /// device for which the rank stands.
 std::vector<double> capacities(const Plan& plan) {
-  const Mesh& mesh = plan.question.layout.mesh;
+  const Mesh& mesh = simulated_mesh(plan);
   std::vector<double> bytes;
   for (const Coordinates& rank : simulated_ranks(mesh, plan.unfolded)) {
     bytes.push_back(plan.schedule.memory > Bytes(0) ? plan.schedule.memory.value() : kInfinity);
@@ -240,7 +240,7 @@ SchedulePolicy find_order(const LaidOut& laid_out) {
   std::size_t looks = 0;
   for (const SchedulePolicy& policy : found.fitting) {
     trial.schedule = policy;
-    trial.unfolded = exact_folding(trial);
+    fold_exactly(trial);
     const StepEstimate step = estimate_step(trial, Grade::Simulation);
     const double peak = step.memory.value();
     least = std::max(least, peak);

@@ -406,9 +406,10 @@ std::vector<Bytes> memory_of_libraries(const Plan& plan) {
       asks ? modules_of_ranks(plan)
            : std::vector<RankModules>(static_cast<std::size_t>(question.layout.ranks()));
   std::vector<Bytes> memory;
-  for (const Coordinates& at : simulated_ranks(question.layout.mesh, plan.unfolded)) {
+  const Mesh& mesh = simulated_mesh(plan);
+  for (const Coordinates& at : simulated_ranks(mesh, plan.unfolded)) {
     const RankModules& held = modules[at[static_cast<int>(Dimension::Pipeline)]];
-    const Device& kind = machine_of(question.cluster, device_of(question.layout.mesh, at)).device;
+    const Device& kind = machine_of(question.cluster, device_of(mesh, at)).device;
     Bytes bytes = of_architecture(framework.library_memory, kind);
     if (held.experts) bytes += of_architecture(framework.expert_library_memory, kind);
     if (framework.keeps_attention_scores_buffer) bytes += held.scores;
@@ -429,7 +430,7 @@ LowerInputs lower_inputs(const Plan& plan) {
       .strategy = training.strategy,
       .roles = make_roles(training.strategy, layout.stages, list),
       .cluster = question.cluster,
-      .mesh = layout.mesh,
+      .mesh = simulated_mesh(plan),
       .unfolded = plan.unfolded,
       .data_parallel = layout.data_parallel,
       .memory_contention = question.simulation.memory_contention,

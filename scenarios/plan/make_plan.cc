@@ -1,5 +1,6 @@
 // Question to Plan: every choice, in the order in which they depend on each other.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "scenarios/plan/lower_plan.h"
 #include "scenarios/plan/outer_steps.h"
 #include "sim/lower/unfold.h"
+#include "sim/plan/layer_layouts.h"
 #include "sim/sharing/binding_links.h"
 
 namespace interlock {
@@ -44,31 +46,71 @@ void add_copy(Plan& plan) {
 }
 
 /// Says why replicas of `plan` do not all do the same, though one stands for all; or "".
-std::string shares_folding_problem(const Plan& plan, const Unfolded& unfolded) {
-  const bool folds = !unfolded[static_cast<std::size_t>(Dimension::Data)];
+std::string shares_folding_problem(const Plan& plan) {
+  const bool folds = !plan.unfolded[static_cast<std::size_t>(Dimension::Data)];
   return folds && !plan.replica_micro_batches.empty()
              ? "replicas have numbers of micro-batches of their own"
              : "";
 }
 
-/// Says why ranks of `plan` differ from those for which they would stand under `unfolded`; empty if
-/// they do not.
-std::string variation_folding_problem(const Plan& plan, const Unfolded& unfolded) {
+/// Says why ranks of `plan` differ from those for which they stand; empty if they do not.
+std::string variation_folding_problem(const Plan& plan) {
   const Question& question = plan.question;
+  const Mesh& mesh = simulated_mesh(plan);
+  const Unfolded& unfolded = plan.unfolded;
   if (!question.variation) return "";
   const VariationConditions& variation = *question.variation;
-  const Layout& layout = question.layout;
-  if (variation.jitters() && folded_ranks(layout.mesh, unfolded).size() > 1) {
+  if (variation.jitters() && folded_ranks(mesh, unfolded).size() > 1) {
     return "jitter makes equal devices differ";
   }
-  if (variation.documents && layout.mesh.degree(Dimension::Data) > 1 &&
+  if (variation.documents && mesh.degree(Dimension::Data) > 1 &&
       !unfolded[static_cast<std::size_t>(Dimension::Data)]) {
     return "replicas read documents of their own";
   }
-  std::string problem = slow_folding_problem(variation.always_slow(), layout.mesh, unfolded);
+  std::string problem = slow_folding_problem(variation.always_slow(), mesh, unfolded);
   for (const Straggler& straggler : variation.stragglers) {
     if (!problem.empty() || straggler.always()) continue;
-    problem = slow_folding_problem({straggler.devices}, layout.mesh, unfolded);
+    problem = slow_folding_problem({straggler.devices}, mesh, unfolded);
+  }
+  return problem;
+}
+
+/// Returns whether of tensor and data devices one kind is folded and the other is not.
+bool folds_one_kind(const Mesh& mesh, const Unfolded& unfolded) {
+  constexpr auto kTensor = static_cast<std::size_t>(Dimension::Tensor);
+  constexpr auto kData = static_cast<std::size_t>(Dimension::Data);
+  return mesh.degrees[kTensor] > 1 && mesh.degrees[kData] > 1 &&
+         unfolded[kTensor] != unfolded[kData];
+}
+
+/// Says why tensor devices cannot be folded without data devices, or the other way round, where
+/// layers and experts divide both in ways of their own; or "".
+std::string layers_folding_problem(const Plan& plan) {
+  const Layout& layout = plan.question.layout;
+  const Mesh& mesh = simulated_mesh(plan);
+  if (layout.layer_layouts.empty() || !folds_one_kind(mesh, plan.unfolded)) return "";
+  const int neighbours = mesh.degree(Dimension::Tensor);
+  return std::ranges::binary_search(cuts_of_layers(layout.layers()), neighbours)
+             ? ""
+             : "layers and experts lie across blocks of " + std::to_string(neighbours) +
+                   " tensor devices";
+}
+
+/// Says why `plan`, as it is folded, differs from one of which nothing is; empty if it does not.
+std::string folding_problem(const Plan& plan) {
+  const Question& question = plan.question;
+  std::string problem = shares_folding_problem(plan);
+  if (problem.empty()) problem = variation_folding_problem(plan);
+  if (problem.empty()) problem = layers_folding_problem(plan);
+  if (!problem.empty()) return problem;
+  const Program program = lower_plan(plan, 1);
+  problem = program.folding_problem;
+  if (problem.empty() && question.layout.data_parallel.outer.any()) {
+    problem = lower_outer_step(plan, lower_inputs(plan)).folding_problem;
+  }
+  if (problem.empty() && question.simulation.engine == EngineKind::SimGrid &&
+      crosses_again(program)) {
+    problem = "of their equal messages several cross one link, which SimGrid cannot be told";
   }
   return problem;
 }
@@ -81,14 +123,14 @@ Plan complete(LaidOut laid_out) {
   if (laid_out.draft.question.trace()) return std::move(laid_out.draft);
   if (leaves_cut(laid_out.draft.question)) {
     Plan plan = search_cut(laid_out);
-    plan.unfolded = exact_folding(plan);
+    fold_exactly(plan);
     return plan;
   }
   const bool sought = laid_out.draft.schedule.is_sought();
   SchedulePolicy schedule = sought ? find_order(laid_out) : laid_out.draft.schedule;
   Plan plan = std::move(laid_out.draft);
   plan.schedule = std::move(schedule);
-  plan.unfolded = exact_folding(plan);
+  fold_exactly(plan);
   return plan;
 }
 
@@ -123,33 +165,44 @@ Plan lay_out_one_size(const Question& question) {
   return training.replica_batches.kind == ReplicaBatches::Kind::Equal ? plan : share_batches(plan);
 }
 
-Unfolded exact_folding(const Plan& plan) {
-  const Question& question = plan.question;
-  std::vector<Unfolded> all = foldings(question.layout.mesh);
-  if (!question.layout.layer_layouts.empty()) {
-    std::erase_if(all, [&](const Unfolded& unfolded) {
-      return !folds_layers(question.layout.mesh, unfolded);
-    });
+std::vector<Folding> foldings_of(const Layout& layout) {
+  std::vector<Folding> all;
+  const bool alike = layout.layer_layouts.empty();
+  const std::vector<int> cuts = alike ? std::vector<int>() : cuts_of_layers(layout.layers());
+  const int own = layout.mesh.degree(Dimension::Tensor);
+  const bool cuts_own = alike || std::ranges::binary_search(cuts, own);
+  for (const Unfolded& unfolded : foldings(layout.mesh)) {
+    if (cuts_own || !folds_one_kind(layout.mesh, unfolded)) all.push_back({unfolded, {}});
   }
-  if (all.size() == 1) return all.front();
-  Plan tried = plan;
+  for (const int cut : cuts) {
+    const Mesh mesh = cut_after(layout.mesh, cut);
+    for (const Unfolded& unfolded : foldings(mesh)) {
+      if (cut != own && folds_one_kind(mesh, unfolded)) all.push_back({unfolded, mesh});
+    }
+  }
+  std::ranges::stable_sort(all, {}, [&](const Folding& folding) {
+    return simulated_ranks(folding.as.value_or(layout.mesh), folding.unfolded).size();
+  });
+  return all;
+}
+
+void fold_as(const Plan& other, Plan& plan) {
+  plan.unfolded = other.unfolded;
+  plan.folded_as = other.folded_as;
+}
+
+void fold_exactly(Plan& plan) {
+  const Question& question = plan.question;
+  const std::vector<Folding> all = foldings_of(question.layout);
+  const auto& asked = question.simulation.unfolded;
   std::string problem;
-  for (const Unfolded& unfolded :
-       question.simulation.unfolded ? std::vector{*question.simulation.unfolded} : all) {
-    tried.unfolded = unfolded;
-    problem = shares_folding_problem(plan, unfolded);
-    if (problem.empty()) problem = variation_folding_problem(tried, unfolded);
-    if (!problem.empty()) continue;
-    const Program program = lower_plan(tried, 1);
-    problem = program.folding_problem;
-    if (problem.empty() && question.layout.data_parallel.outer.any()) {
-      problem = lower_outer_step(tried, lower_inputs(tried)).folding_problem;
-    }
-    if (problem.empty() && question.simulation.engine == EngineKind::SimGrid &&
-        crosses_again(program)) {
-      problem = "of their equal messages several cross one link, which SimGrid cannot be told";
-    }
-    if (problem.empty()) return unfolded;
+  for (const Folding& folding :
+       asked&& all.size() > 1 ? std::vector{Folding{.unfolded = *asked}} : all) {
+    plan.unfolded = folding.unfolded;
+    plan.folded_as = folding.as;
+    if (all.size() == 1) return;
+    problem = folding_problem(plan);
+    if (problem.empty()) return;
   }
   throw Error(question.file + ": " + question.name +
               ": /simulate/fold: ranks that stand for others would not do what those do: " +
@@ -158,8 +211,9 @@ Unfolded exact_folding(const Plan& plan) {
 
 std::vector<int> device_numbers(const Plan& plan) {
   std::vector<int> numbers;
-  for (const Coordinates& at : simulated_ranks(plan.question.layout.mesh, plan.unfolded)) {
-    numbers.push_back(device_of(plan.question.layout.mesh, at));
+  const Mesh& mesh = simulated_mesh(plan);
+  for (const Coordinates& at : simulated_ranks(mesh, plan.unfolded)) {
+    numbers.push_back(device_of(mesh, at));
   }
   return numbers;
 }

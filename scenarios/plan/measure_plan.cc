@@ -41,7 +41,7 @@ Variation variation_of(const Plan& plan) {
                          .transfers = conditions.link_jitter};
   for (const Straggler& straggler : conditions.stragglers) {
     if (straggler.always()) continue;
-    const auto by_rank = slowdowns({straggler.devices}, question.layout.mesh, plan.unfolded);
+    const auto by_rank = slowdowns({straggler.devices}, simulated_mesh(plan), plan.unfolded);
     for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {
       if (by_rank[rank] == 1) continue;
       variation.slow.push_back({static_cast<int>(rank), straggler.first_step.value_or(1) - 1,
@@ -62,7 +62,7 @@ void add_host_memory(const Plan& plan, Metrics& metrics) {
   };
   metrics.host_capacity = known(cluster.machines.front().host_memory);
   if (!question.training().offload.any()) return;
-  const Mesh& mesh = question.layout.mesh;
+  const Mesh& mesh = simulated_mesh(plan);
   const Unfolded& unfolded = plan.unfolded;
   std::map<Coordinates, Bytes> simulated;
   const std::vector<Coordinates> ranks = simulated_ranks(mesh, unfolded);

@@ -71,7 +71,7 @@ std::vector<double> durations_in(const Program& like, const Program& priced) {
 
 /// Returns the data coordinate of each simulated replica.
 std::vector<int> groups_of(const Plan& plan) {
-  const auto ranks = simulated_ranks(plan.question.layout.mesh, plan.unfolded);
+  const auto ranks = simulated_ranks(simulated_mesh(plan), plan.unfolded);
   std::vector<int> groups;
   for (std::size_t i = 0; i < ranks.size();
        i += static_cast<std::size_t>(plan.question.layout.ranks())) {

@@ -33,7 +33,14 @@ struct Plan {
   std::vector<SizedBatch>
       sized_batches;            // the micro-batches, where they differ in size; else empty
   Unfolded unfolded = kFolded;  // dimensions of which every coordinate is simulated
+  /// Whose dimensions these are, if not the run's: where layers have degrees of their own.
+  std::optional<Mesh> folded_as;
 };
+
+/// Returns the mesh some of whose dimensions are simulated whole, and the others folded.
+inline const Mesh& simulated_mesh(const Plan& plan) {
+  return plan.folded_as ? *plan.folded_as : plan.question.layout.mesh;
+}
 
 /// A question that is cut, placed and sliced. The order behind "auto" is still open, and devices
 /// are folded as far as was asked, or as can be, whether that is exact or not.
@@ -60,9 +67,19 @@ LaidOut lay_out(const Question& question);
 /// make_plan().
 Plan complete(LaidOut laid_out);
 
-/// Returns the dimensions that must be simulated whole; folding the others is exact.
+/// Chooses the dimensions of `plan` that must be simulated whole; folding the others is exact.
 /// Throws: Error if the scenario asks for a folding that is not.
-Unfolded exact_folding(const Plan& plan);
+void fold_exactly(Plan& plan);
+/// Has `plan` simulate one device for all that those of `other` do it for.
+void fold_as(const Plan& other, Plan& plan);
+/// A way to fold a plan.
+struct Folding {
+  Unfolded unfolded = kFolded;
+  std::optional<Mesh> as;  // see Plan::folded_as
+};
+/// Returns the ways to fold a plan of `layout`, whether they are exact or not, by the number of
+/// ranks that are simulated.
+std::vector<Folding> foldings_of(const Layout& layout);
 
 /// Returns the number in the cluster of the device of each simulated rank.
 std::vector<int> device_numbers(const Plan& plan);

@@ -2,19 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A device runs one op at a time, so a step lasts no shorter than the ops of one device, with the
-// exchanges for which an op stands still. Under a flush more is known. Let a device begin a step
-// with a forward of stage s, and end its backwards with one of stage t: before comes the forward of
-// that micro-batch through all stages below s, behind comes a backward through all below t, and
-// then what the device of stage 0 still does before its next step. These follow each other, so
-// their sum is no more than a step.
+// exchanges for which an op stands still. Of several streams one computes while others wait: there
+// it lasts no shorter than all kernels, or than the ops of one stream. Under a flush more is known.
+// Let a device begin with a forward of stage s, and end its backwards with one of stage t: before
+// comes the forward of that micro-batch below s, behind a backward through all below t, and then
+// what the device of stage 0 still does before its next step; a step is no less than their sum.
 // Before its next forward, a stage waits for the gradients that its last backward completes, for
 // its update and for the weights that are gathered after it. From that forward to that backward it
 // takes no less than the ops of its device in between, or than the way of the first micro-batch up
 // to some device, the ops of that one, and the way of the last micro-batch back. Stages of a device
-// share groups, and messages of a group go one by one: of those whose last backwards come after
-// some instant, all messages come after it.
-// Memory: states stay; the stash of a micro-batch lives from its forward to its last backward on a
-// stage, in an order that is known beforehand.
+// share groups, whose messages go one by one: those of stages whose last backwards come after some
+// instant come after it.
+// Memory: states stay; a stage keeps the stash of a micro-batch from forward to last backward.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -105,14 +104,14 @@ class OpTimes {
     return time;
   }
 
-  /// Returns the messages that bring the weights of a stage before an op of it (ZeRO 3).
-  OpTime of_gathers(const DataParallel& policy, const Mesh& mesh, const StageCost& stage,
+  /// Returns the messages that bring the weights of a stage before an op of it (ZeRO 3). Those of
+  /// several layouts take turns.
+  OpTime of_gathers(const DataParallel& policy, const auto& mesh_of, const StageCost& stage,
                     int rank) const {
     OpTime time;
     if (policy.zero_stage < 3) return time;
     for (const StageCost& part : parts_of(stage)) {
-      if (!counts(part.layout)) continue;
-      for (Exchange gather : weight_exchanges(policy, mesh, part)) {
+      for (Exchange gather : weight_exchanges(policy, mesh_of(part.layout), part)) {
         gather.count = std::max(1, part.modules);
         gather.bytes = gather.bytes / gather.count;
         time.beside[static_cast<std::size_t>(gather.axis)] += time_of(gather, rank);
@@ -152,9 +151,8 @@ struct StageSpan {
 
 /// A rank's part of a step.
 struct RankWork {
-  Seconds kernels;  // of all its ops
-  Seconds time;     // with exchanges
-  Seconds behind;   // of this, what comes after its last backward that makes an input gradient
+  Seconds kernels, time;  // of all its ops, without exchanges and with them
+  Seconds behind;         // of this, what comes after its last backward of an input gradient
   int first_stage = 0, last_stage = 0;  // of its first forward, and of that backward
   Bytes memory;
   std::vector<StageSpan> spans;  // of stages of which both are there, by `last`
@@ -191,7 +189,6 @@ class PlanWork {
   explicit PlanWork(const Plan& plan)
       : times_(plan.question), inputs_(inputs_of_step(plan)), costs_(inputs_) {}
   PlanWork(const PlanWork&) = delete;  // its costs point into it
-  PlanWork& operator=(const PlanWork&) = delete;
 
   StepEstimate bound() const {
     const Schedule& schedule = inputs_.schedule;
@@ -202,9 +199,9 @@ class PlanWork {
       bound.time = std::max(bound.time, rank.time);
       bound.memory = std::max(bound.memory, rank.memory);
       const Bytes capacity = capacity_of(static_cast<int>(&rank - ranks.data()));
-      const bool alike = capacity == bound.memory_capacity;
-      if (alike ? rank.memory > bound.fullest
-                : rank.memory / capacity > bound.fullest / bound.memory_capacity) {
+      if (capacity == bound.memory_capacity
+              ? rank.memory > bound.fullest
+              : rank.memory / capacity > bound.fullest / bound.memory_capacity) {
         bound.fullest = rank.memory;
         bound.memory_capacity = capacity;
       }
@@ -318,8 +315,8 @@ class PlanWork {
   OpTime gathers_of(const Op& op) const {
     if (op.kind != OpKind::F && !goes_back(op)) return {};
     const int rank = inputs_.schedule.rank_of_stage[op.stage];
-    return times_.of_gathers(inputs_.data_parallel, mesh_of_layers(inputs_, rank, 0),
-                             costs_.of_stage(op), rank);
+    const auto mesh_of = [&](int layout) { return mesh_of_layers(inputs_, rank, layout); };
+    return times_.of_gathers(inputs_.data_parallel, mesh_of, costs_.of_stage(op), rank);
   }
 
   /// Bounds all ops of one kind on a stage.
@@ -460,6 +457,7 @@ class PlanWork {
     const auto known = std::find_if(work.spans.begin(), work.spans.end(),
                                     [&](const StageSpan& span) { return span.stage == op.stage; });
     if (op.kind == OpKind::F && known == work.spans.end()) {
+      if (work.spans.empty()) work.first_stage = op.stage;
       work.spans.push_back({.stage = op.stage, .first = start, .last = Seconds(-1)});
     }
     if (op.completes && known != work.spans.end()) known->last = start;
@@ -514,22 +512,22 @@ class PlanWork {
   RankWork work_of(std::size_t rank) const {
     const Bytes states = resident(rank);
     RankWork work = {.memory = states};
-    bool begun = false;
+    Seconds longest(0);  // stream, if it has all micro-batches of a step
     for (const Sequence& sequence : inputs_.schedule.ranks[rank]) {
+      const Seconds before = work.time;
       Bytes bytes = states;
       for (std::size_t r = 0; r < sequence.runs.size(); ++r) {
         const Run& run = sequence.runs[r];
         if (run.repeats <= 0) continue;
         const bool once = r < static_cast<std::size_t>(sequence.lead) ||
                           r + static_cast<std::size_t>(sequence.tail) >= sequence.runs.size();
-        for (const Op& op : run.ops) {
-          if (begun || op.kind != OpKind::F) continue;
-          begun = true;
-          work.first_stage = op.stage;
-        }
         add_times(run, once ? run.repeats : double(run.repeats) * sequence.repeats, work);
         bytes = add_memory(run, bytes, work);
       }
+      if (inputs_.policy.in_flight == 1) longest = std::max(longest, work.time - before);
+    }
+    if (inputs_.policy.in_flight > 1 || inputs_.schedule.ranks[rank].size() > 1) {
+      work.time = std::max(work.kernels, longest);
     }
     std::erase_if(work.spans, [](const StageSpan& span) { return span.last < Seconds(0); });
     std::sort(work.spans.begin(), work.spans.end(),
@@ -581,9 +579,9 @@ StepEstimate bound_layout(const Question& question, const ScheduleFamily& family
   }
   // Weights come before a forward and before its backward, which frozen modules may not have.
   const int gathers = global && whole.frozen + whole.frozen_experts == Bytes(0) ? 2 : 1;
-  for (int i = 0; i < gathers; ++i) {
-    ops += times.of_gathers(layout.data_parallel, layout.mesh, whole, 0);
-  }
+  const DataParallel& policy = layout.data_parallel;
+  const auto mesh_of = [layers = layout.layers()](int number) { return layers.at(number); };
+  for (int i = 0; i < gathers; ++i) ops += times.of_gathers(policy, mesh_of, whole, 0);
   Seconds time = training.schedule.passes_in_pairs ? ops.in_pair() : ops.alone();
   // An input gradient that no stage needs may be skipped, wherever stages begin.
   for (const StageCost& module : *modules) {
@@ -592,7 +590,9 @@ StepEstimate bound_layout(const Question& question, const ScheduleFamily& family
     kernels -= module.first_backward_input.time;
   }
   const double turns = training.micro_batches * least_share(family.overlap) / ranks;
-  bound.time = std::max(Seconds(0), time * turns);
+  const bool streams =
+      training.schedule.in_flight > 1 || family.streams.value_or(layout.stages > layout.ranks());
+  bound.time = std::max(Seconds(0), (streams ? kernels : time) * turns);
   bound.busy = std::max(Seconds(0), kernels * turns);
   return estimate_of(bound);
 }

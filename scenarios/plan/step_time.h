@@ -15,6 +15,8 @@
 // one program: it has a judge of its own, sim/measure/quick_look.
 #pragma once
 
+#include <optional>
+
 #include "scenarios/plan/plan.h"
 #include "sim/measure/metrics.h"
 
@@ -51,6 +53,9 @@ StepEstimate bound_plan(const Plan& plan);
 struct ScheduleFamily {
   double overlap = 0;       // the most that one lets ops overlap, see SchedulePolicy
   bool keeps_stash = true;  // each keeps all that a forward made until its backward
+  /// In some, a rank has several streams, one of which computes while another waits; nothing: if it
+  /// has several stages.
+  std::optional<bool> streams = {};
 };
 
 /// Bounds the steps of every plan that differs from that of `question` in partition, placement and

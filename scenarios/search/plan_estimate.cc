@@ -194,7 +194,7 @@ PlanEstimate estimate_by_simulation(const LaidOut& laid_out, const PlanEstimate&
   }
   Plan plan = laid_out.ordered();
   // Devices that stand for others do so whatever the number of micro-batches.
-  plan.unfolded = complete({shortened(plan, std::numeric_limits<std::int64_t>::max(), 0)}).unfolded;
+  fold_as(complete({shortened(plan, std::numeric_limits<std::int64_t>::max(), 0)}), plan);
   const std::int64_t tasks = tasks_of(plan);
   if (tasks * plan.question.training().steps <= kTasksOfSimulation) {
     PlanEstimate whole = estimate_of(plan, estimate_step(plan, Grade::Simulation));

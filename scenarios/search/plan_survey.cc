@@ -73,9 +73,21 @@ ToldEstimate told(PlanEstimate estimate, double usable_share) {
   return {.refused = false, .estimate = estimate};
 }
 
+/// Returns whether a rank may have several streams in `order`: of stages, in the usual order of a
+/// strategy, in one that is sought, and in catalogued schedules that lay no stages themselves; or
+/// of micro-batches in flight.
+bool has_streams(const WorkOrder& order) {
+  const auto& all = schedule_catalogue();
+  const auto entry = std::ranges::find_if(
+      all, [&](const ScheduleEntry& one) { return one.name == kind_of(order.schedule); });
+  const bool object = order.schedule.kind == JsonValue::Kind::Object;
+  if (object && order.schedule.find("in_flight") != nullptr) return true;
+  return order.chunks > 1 && (entry == all.end() || entry->layout == StageLayout::Any);
+}
+
 /// Returns the facts that hold for all of `orders`.
 ScheduleFamily family_of(const std::vector<WorkOrder>& orders) {
-  ScheduleFamily family;
+  ScheduleFamily family = {.streams = std::ranges::any_of(orders, has_streams)};
   for (const ScheduleEntry& entry : schedule_catalogue()) {
     const bool used = std::any_of(orders.begin(), orders.end(), [&](const WorkOrder& order) {
       return kind_of(order.schedule) == entry.name;

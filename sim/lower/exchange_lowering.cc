@@ -67,6 +67,8 @@ ExchangeLowering::Progress ExchangeLowering::begin(const Op& op, const ComputePi
                        .alone = piece.cost.time * piece.share};
   for (const Part& part : progress.parts) {
     if (passes(part.purpose)) progress.turns = part.exchange.count;
+    const bool whole = part.purpose == Purpose::Gather && !brevity_.once;
+    if (whole) progress.modules = piece.modules;
   }
   return progress;
 }
@@ -74,7 +76,7 @@ ExchangeLowering::Progress ExchangeLowering::begin(const Op& op, const ComputePi
 /// Cuts the op's kernels, which are `steps` of its steps, so that each other exchange of the most
 /// frequent ones has a piece of its own.
 void ExchangeLowering::cut(Progress& progress, int steps) {
-  int most = 1;
+  int most = progress.modules;
   for (const Part& part : progress.parts) {
     if (!passes(part.purpose)) most = std::max(most, part.exchange.count);
   }
@@ -123,6 +125,7 @@ void ExchangeLowering::run_kernels(Seconds time, Progress& progress) {
   const Seconds kernels = time / progress.cuts;
   const bool equal = progress.turns == 0;
   for (int i = 0; i < progress.cuts; ++i, ++progress.piece) {
+    gather_weights(progress);
     for (Part& part : progress.parts) {
       if (!passes(part.purpose)) before_piece(part, progress);
     }
@@ -176,7 +179,13 @@ std::vector<ExchangeLowering::Part> ExchangeLowering::parts_of(const Op& op,
       part.skipped = exchange.axis == MeshAxis::ToHost ? 0 : part.exchange.count - 1;
     }
   };
-  for (const Exchange& gather : piece.gathers) add(Purpose::Gather, gather, 1);
+  for (const WeightGather& gather : piece.gathers) {
+    const std::size_t before = parts.size();
+    add(Purpose::Gather, gather.exchange, 1);
+    if (parts.size() == before) continue;
+    parts.back().places = brevity_.once ? std::vector<int>(1, 0) : gather.places;
+  }
+  order_gathers(parts, piece.modules);
   for (const Exchange& exchange : piece.cost.exchanges) {
     add(purpose_of(exchange), exchange, 1);
   }
@@ -187,22 +196,57 @@ std::vector<ExchangeLowering::Part> ExchangeLowering::parts_of(const Op& op,
   return parts;
 }
 
+/// Says when each gather begins: `prefetch` modules ahead, but not before those of another layout
+/// that come first have come, as if all of them were messages of one group.
+void ExchangeLowering::order_gathers(std::vector<Part>& parts, int modules) const {
+  std::vector<int> layouts(static_cast<std::size_t>(modules), -1);  // by place
+  for (const Part& part : parts) {
+    for (const int place : part.places) layouts[place] = part.exchange.layout;
+  }
+  std::vector<int> begins(layouts.size());
+  int other = 0, before = -1;  // places: of the last one of another layout, of the last one
+  for (int place = 0; place < modules; ++place) {
+    if (layouts[place] < 0) continue;
+    if (before >= 0 && layouts[before] != layouts[place]) other = before;
+    before = place;
+    begins[place] = std::max(other, place - inputs_.data_parallel.prefetch);
+  }
+  for (Part& part : parts) {
+    for (const int place : part.places) part.begins.push_back(begins[place]);
+  }
+}
+
+/// Waits for the weights of the module whose kernels come next, and begins to gather those that may
+/// come beside these kernels.
+void ExchangeLowering::gather_weights(Progress& progress) {
+  const Op& op = *progress.op;
+  const int piece = progress.piece, pieces = progress.pieces, modules = progress.modules;
+  const int place = turns_before(modules, piece, pieces);
+  if (piece > 0 && place == turns_before(modules, piece - 1, pieces)) return;
+  for (const bool due : {true, false}) {
+    for (const Part& part : progress.parts) {
+      if (std::ranges::binary_search(part.places, place) != due) continue;
+      const auto [first, last] = std::ranges::equal_range(part.begins, place);
+      if (first == last && !due) continue;
+      write_out(progress);
+      for (auto begun = first; begun != last; ++begun) {
+        put(Opcode::Record, op, part, part.places[begun - part.begins.begin()]);
+      }
+      if (due) put(Opcode::Wait, op, part, place);
+    }
+  }
+}
+
 void ExchangeLowering::before_piece(Part& part, Progress& progress) {
   const Op& op = *progress.op;
   const int piece = progress.piece, pieces = progress.pieces;
   const int count = part.exchange.count, turn = turns_before(count, piece, pieces);
   if (turn == part.skipped) return;
   const bool begins = piece == 0 || turn != turns_before(count, piece - 1, pieces);
-  if (!begins || part.purpose == Purpose::Apart || sends(part.purpose)) return;
+  if (!begins || part.purpose != Purpose::Beside) return;
   if (part.inside) return pass_inside(part, progress);
   write_out(progress);
-  if (part.purpose == Purpose::Beside) return put(Opcode::Record, op, part, turn);
-  // This number of gathers is on its way while the kernels before them run.
-  const int ahead = inputs_.data_parallel.prefetch;
-  for (int next = turn == 0 ? 0 : turn + ahead; next <= std::min(turn + ahead, count - 1); ++next) {
-    put(Opcode::Record, op, part, next);
-  }
-  put(Opcode::Wait, op, part, turn);
+  put(Opcode::Record, op, part, turn);
 }
 
 void ExchangeLowering::after_piece(Part& part, Progress& progress) {

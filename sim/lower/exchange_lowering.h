@@ -11,7 +11,9 @@
 //
 // Example: a backward of 12 ms gathers weights in three turns, one of them ahead, and sends
 // gradients in two. It becomes: begin gathers 0 and 1, wait for 0, 4 ms; begin gather 2, wait for
-// 1, 4 ms, begin send 0; wait for gather 2, 4 ms, begin send 1.
+// 1, 4 ms, begin send 0; wait for gather 2, 4 ms, begin send 1. Weights come in the order of their
+// modules: those of another layout (sim/plan/layer_layouts.h) when those before them have come. If
+// gather 1 is of another one: begin 0, wait for it, begin 1, 4 ms; wait for 1, begin 2, 4 ms; ...
 #pragma once
 
 #include <array>
@@ -20,6 +22,7 @@
 #include <vector>
 
 #include "sim/lower/instruction_writer.h"
+#include "sim/lower/op_cost.h"
 #include "sim/lower/wiring.h"
 
 namespace interlock {
@@ -29,18 +32,6 @@ struct Brevity {
   std::array<bool, kMeshAxes> inside = {};  // exchanges along an axis are part of their op
   bool once = false;   // each exchange once, whatever its count: only links are asked for
   bool alone = false;  // folded ranks do not meet those that they stand for
-};
-
-/// A compute and what goes with it.
-struct ComputePiece {
-  OpKind kind = OpKind::F;
-  OpCost cost;
-  bool useful = false;
-  double share = 1;                    // of the time that its kernels take alone
-  std::vector<Exchange> gathers = {};  // one of their count must be done before so much of the op
-  std::vector<Exchange> sends = {};    // one of their count begins after so much of the op
-  bool sends_all = false;              // `sends` are of all micro-batches of an update, not of one
-  std::optional<OpCost> delayed = {};  // of `cost`: kernels that no message of a pair waits for
 };
 
 class ExchangeLowering {
@@ -89,6 +80,8 @@ class ExchangeLowering {
     OpKind kind = OpKind::F;  // of the piece; what is sent is waited for by another op
     int window = 1;
     int skipped = -1;                            // turn that has nothing to carry
+    std::vector<int> places = {};                // of weights, see WeightGather
+    std::vector<int> begins = {};                // of these: the place before which each begins
     bool inside = false;                         // known beforehand
     Seconds done = {};                           // inside: its turn
     std::optional<MemoryClass> gives_back = {};  // its bytes, when a turn is done
@@ -109,6 +102,7 @@ class ExchangeLowering {
     OpInfo info;                // with the flops of one piece
     Seconds alone;              // all of its kernels
     int turns = 0;              // layers whose tokens pass beside kernels
+    int modules = 1;            // whose weights are gathered
     int pieces = 1;             // in all
     int cuts = 1;               // pieces of a step
     int piece = 0;              // that comes next
@@ -120,12 +114,14 @@ class ExchangeLowering {
   };
 
   std::vector<Part> parts_of(const Op& op, const ComputePiece& piece);
+  void order_gathers(std::vector<Part>& parts, int modules) const;
   Progress begin(const Op& op, const ComputePiece& piece);
   static void cut(Progress& progress, int steps);
   void run(const std::vector<PassageStep>& steps, std::vector<Progress>& ops);
   void hand_over(Progress& from, Progress& to, bool known);
   void run_kernels(Seconds time, Progress& progress);
   void pass(const PassageStep& step, Progress& progress);
+  void gather_weights(Progress& progress);
   void before_piece(Part& part, Progress& progress);
   void after_piece(Part& part, Progress& progress);
   void pass_inside(Part& part, Progress& progress);

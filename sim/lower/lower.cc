@@ -337,7 +337,8 @@ Program lower(const LowerInputs& given) {
   const auto reduces = [](const Mesh& mesh) {
     return mesh.replicas() > 1 || group_size(mesh, MeshAxis::ExpertData) > 1;
   };
-  const bool any_reduces = reduces(inputs.mesh) || std::ranges::any_of(inputs.layers, reduces);
+  const bool any_reduces =
+      inputs.layers.empty() ? reduces(inputs.mesh) : std::ranges::any_of(inputs.layers, reduces);
   if (any_reduces || !inputs.layouts.empty()) mark_last_backwards(inputs.schedule);
   if (has_stash_on_hosts(inputs)) {
     for (std::vector<Sequence>& rank : inputs.schedule.ranks) {

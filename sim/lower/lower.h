@@ -41,7 +41,9 @@ struct LowerInputs {
   /// Example: two machines, one slice, four stages: stages[4 + 3] is stage 3's cost on machine 1.
   std::vector<StageCost> stages;
   Cluster cluster;
-  Mesh mesh;  // of a pipeline alone where all its degrees are 1: rank r is device r
+  /// One of a pipeline alone where all its degrees are 1: rank r is device r. Beside `layers` it
+  /// says which devices are simulated for which others, see cut_after().
+  Mesh mesh;
   Unfolded unfolded = kFolded;
   DataParallel data_parallel;
   std::vector<SlowDevices> slow;

@@ -6,6 +6,9 @@
 // B is 2 ms, recompute() 1 ms, turn() 1 + 2 + 1 + 0.1 = 4.1 ms.
 #pragma once
 
+#include <optional>
+#include <vector>
+
 #include "sim/lower/lower.h"
 
 namespace interlock {
@@ -59,6 +62,25 @@ class OpCosts {
  private:
   const LowerInputs& inputs_;
   int stages_, stages_of_replica_, stages_of_copy_;
+};
+
+/// An exchange that brings the weights of some modules of an op, one of its count for each of them.
+struct WeightGather {
+  Exchange exchange;
+  std::vector<int> places;  // of these modules among those of the op, as it comes to them
+};
+
+/// A compute and what goes with it.
+struct ComputePiece {
+  OpKind kind = OpKind::F;
+  OpCost cost;
+  bool useful = false;
+  double share = 1;                        // of the time that its kernels take alone
+  std::vector<WeightGather> gathers = {};  // kernels of a module wait for its weights
+  int modules = 1;                         // of the op
+  std::vector<Exchange> sends = {};        // one of their count begins after so much of the op
+  bool sends_all = false;              // `sends` are of all micro-batches of an update, not of one
+  std::optional<OpCost> delayed = {};  // of `cost`: kernels that no message of a pair waits for
 };
 
 }  // namespace interlock

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/error.h"
 #include "sim/plan/layer_layouts.h"
@@ -388,13 +389,49 @@ Exchange in_parts(Exchange exchange, int count) {
 
 }  // namespace
 
+namespace {
+
+/// Returns the places of the modules of `part` in an op of its stage. `back`: it goes from the last
+/// module to the first.
+std::vector<int> places_of(const StageCost& part, const StageCost& stage, bool back) {
+  std::vector<int> places = part.places;
+  if (&part == &stage) {
+    places.resize(static_cast<std::size_t>(stage.modules));
+    std::iota(places.begin(), places.end(), 0);
+  } else if (back) {
+    std::reverse(places.begin(), places.end());
+    for (int& place : places) place = stage.modules - 1 - place;
+  }
+  return places;
+}
+
+/// Returns the most bytes of weights of a module and of the `ahead` next ones.
+Bytes most_gathered(const ComputePiece& piece, int ahead) {
+  Bytes most(0);
+  for (int place = 0; place == 0 || place + ahead < piece.modules; ++place) {
+    Bytes bytes(0);
+    for (const WeightGather& gather : piece.gathers) {
+      const auto first = std::ranges::lower_bound(gather.places, place);
+      const auto last = std::ranges::upper_bound(gather.places, place + ahead);
+      bytes += gather.exchange.bytes * static_cast<double>(last - first);
+    }
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
+}  // namespace
+
 /// ZeRO 3: weights come, module by module, ahead of the kernels that read them.
 void OpLowering::add_gathers(const Op& op, ComputePiece& piece) const {
   const DataParallel& policy = inputs_.data_parallel;
   if (policy.zero_stage < 3) return;
-  for (const StageCost& part : parts_of(costs_.of_stage(op))) {
+  const StageCost& stage = costs_.of_stage(op);
+  piece.modules = stage.modules;
+  for (const StageCost& part : parts_of(stage)) {
     for (const Exchange& whole : weight_exchanges(policy, mesh_of(op, part), part)) {
-      piece.gathers.push_back(in_parts(whole, part.modules));
+      const Exchange gather = in_parts(whole, part.modules);
+      piece.gathers.push_back({gather, places_of(part, stage, op.kind != OpKind::F)});
     }
   }
 }
@@ -414,10 +451,7 @@ void OpLowering::add_sends(const Op& op, ComputePiece& piece) const {
 /// Returns the buffers of communication while an op runs: weights of the module at work and of
 /// those gathered ahead, and a bucket for gradients.
 Bytes OpLowering::buffers_of(const Op& op, const ComputePiece& piece) const {
-  Bytes bytes(0);
-  for (const Exchange& gather : piece.gathers) {
-    bytes += gather.bytes * std::min(inputs_.data_parallel.prefetch + 1, gather.count);
-  }
+  Bytes bytes = most_gathered(piece, inputs_.data_parallel.prefetch);
   for (const Exchange& send : piece.sends) {
     if (exchanges_.is_buffered(op.stage, send)) bytes += send.bytes;
   }

@@ -106,23 +106,33 @@ Coordinates place_in(const Mesh& layer, const Mesh& own, Coordinates at) {
   return at;
 }
 
-bool folds_layers(const Mesh& mesh, const Unfolded& unfolded) {
-  int simulated = 1;
-  for (const Dimension dimension : {Dimension::Tensor, Dimension::Data}) {
-    if (unfolded[static_cast<std::size_t>(dimension)]) simulated *= mesh.degree(dimension);
-  }
+Mesh cut_after(const Mesh& mesh, int neighbours) {
+  Mesh cut = mesh;
   const int all = mesh.degree(Dimension::Tensor) * mesh.degree(Dimension::Data);
-  return simulated == 1 || simulated == all;
+  cut.degree(Dimension::Tensor) = neighbours;
+  cut.degree(Dimension::Data) = all / neighbours;
+  return cut;
 }
 
-Unfolded unfolded_in_layers(const Mesh& mesh, const Unfolded& unfolded) {
-  CHECK(folds_layers(mesh, unfolded), "tensor and data devices are simulated alike");
-  constexpr auto kTensor = static_cast<std::size_t>(Dimension::Tensor);
-  constexpr auto kData = static_cast<std::size_t>(Dimension::Data);
-  Unfolded whole = unfolded;
-  whole[kTensor] = whole[kData] = (unfolded[kTensor] && mesh.degree(Dimension::Tensor) > 1) ||
-                                  (unfolded[kData] && mesh.degree(Dimension::Data) > 1);
-  return whole;
+std::vector<int> cuts_of_layers(const std::vector<Mesh>& layers) {
+  std::vector<int> ends;  // of groups of neighbours
+  for (const Mesh& mesh : layers) {
+    const int tensor = mesh.degree(Dimension::Tensor), parts = mesh.tensor_of_experts();
+    ends.insert(ends.end(), {tensor, tensor * mesh.joined});
+    if (mesh.expert == 1 && parts == tensor) continue;
+    if (mesh.degree(Dimension::Context) > 1) return {};  // experts and context may lie across
+    ends.insert(ends.end(), {parts, parts * mesh.expert});
+  }
+  const Mesh& first = layers.front();
+  const int all = first.degree(Dimension::Tensor) * first.degree(Dimension::Data);
+  std::vector<int> cuts;
+  for (int cut = 1; cut <= all; ++cut) {
+    const auto fits = [&](int end) { return end % cut == 0 || cut % end == 0; };
+    if (all % cut == 0 && std::ranges::all_of(ends, fits)) cuts.push_back(cut);
+  }
+  const bool nested =
+      std::ranges::all_of(ends, [&](int end) { return std::ranges::binary_search(cuts, end); });
+  return nested ? cuts : std::vector<int>();
 }
 
 ModelGraph join_layers(const std::vector<ModelGraph>& graphs, const std::vector<int>& of_module,
@@ -169,7 +179,9 @@ std::vector<StageCost> parts_by_layout(const std::vector<StageCost>& modules, in
     return parts.back();
   };
   for (int module = first; module < last; ++module) {
-    append_module(part_of(modules[module].layout), modules[module], first);
+    StageCost& part = part_of(modules[module].layout);
+    append_module(part, modules[module], first);
+    part.places.push_back(module - first);
   }
   if (parts.size() < 2) return {};
   if (has_head) {

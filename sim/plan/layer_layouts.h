@@ -43,11 +43,17 @@ std::vector<Mesh> meshes_of_layers(const Mesh& mesh, const std::vector<LayerDegr
                                    bool shards);
 /// Returns the place in `layer` of the device at `at` of `own`, another layout of it.
 Coordinates place_in(const Mesh& layer, const Mesh& own, Coordinates at);
-/// Returns whether ranks of which these dimensions are simulated whole are the same in each layout:
-/// tensor and data both, or neither.
-bool folds_layers(const Mesh& mesh, const Unfolded& unfolded);
-/// Returns the dimensions of any layout that are simulated whole. REQUIRES: folds_layers().
-Unfolded unfolded_in_layers(const Mesh& mesh, const Unfolded& unfolded);
+/// Returns `mesh` as it is folded: its tensor coordinate counts `neighbours` of the tensor x data
+/// devices of a rank, its data coordinate such blocks.
+Mesh cut_after(const Mesh& mesh, int neighbours);
+/// Returns the numbers of neighbours, in order, after which `layers` may be cut, to be folded on
+/// either side: those that are nested with all groups of neighbours. Devices then move on as the
+/// digits of a number do, one for each two blocks that follow each other: turning one digit takes
+/// every group of each layout to a group of its kind. So devices that differ in digits on one side
+/// of the cut do the same. Example: tensor 2 and 8 of 16 devices may be cut after 1, 2, 4, 8 and
+/// 16. Cut after 4, device 13 is of the second eight, there of the second four, there of the first
+/// pair, there the second. Tensor 2 and 6 may not be cut after 3.
+std::vector<int> cuts_of_layers(const std::vector<Mesh>& layers);
 
 /// Takes each module from the graph of its layout, tells the layout to its exchanges, and adds what
 /// lays tensors anew between layers. Appends the groups that do so to `layouts`.

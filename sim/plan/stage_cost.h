@@ -100,9 +100,9 @@ struct StageCost {
   Bytes host_optimizer;                // states that the host keeps
   Bytes outer_buffer;                  // outer gradients on their way, see OuterSteps
   VocabularyCost vocabulary;           // of its rank
-  int modules = 1;
-  int layout = 0;  // of a module; of a stage, that of its last one, see layer_layouts.h
+  int modules = 1, layout = 0;  // layout: a stage has that of its last one, see layer_layouts.h
   std::vector<StageCost> parts = {};  // states, updates, weights by layout, if there are several
+  std::vector<int> places = {};       // of a part: its modules' numbers in the stage, from 0 on
   /// Returns the bytes that come back from the stage above.
   Bytes output_gradient() const { return output + returned; }
 };

@@ -57,8 +57,6 @@ TEST_CASE("layers that cannot have their degrees are refused in one sentence") {
         "parallel.zero_stage=1"},
        "/parallel/shard: goes with one layout of all layers of a stage; expected 2, all "
        "replicas,"},
-      {{good, "parallel.zero_stage=3"},
-       "/parallel/zero_stage: goes with one layout of all layers of a stage; expected 0 to 2"},
       {{layers(R"([{"modules": [1, 4], "tensor": 1000000, "data": 1000000}])")},
        "/0: tensor 1000000 x data 1000000 are 1000000000000 devices"},
       {{layers(R"([{"modules": [1, 4]}])")}, "/0: gives no degree; expected \"tensor\" or"},
@@ -66,8 +64,15 @@ TEST_CASE("layers that cannot have their degrees are refused in one sentence") {
        "/0/data: does not divide the 8 devices of \"tensor\" x \"data\" of the run; expected a "
        "divisor, got 3"},
       {{good, "model.attention_heads=4"},
-       "/parallel/layer_layouts/0: tensor 8 x data 1 must divide all layers of the model, also "
-       "those of other entries: "},
+       "/parallel/layer_layouts/0: tensor 8 x data 1 do not divide these layers: "
+       "attention_heads 4 cannot be divided among 8 tensor devices"},
+      {{layers(R"([{"modules": [0, 1], "tensor": 8}, {"modules": [3, 4], "tensor": 8}])"),
+        "model.attention_heads=4"},
+       "/parallel/layer_layouts/0: tensor 8 x data 1 do not divide these layers: "},
+      {{layers(R"([{"modules": [0, 1], "tensor": 8}])"), "model.sequence_length=68",
+        "parallel.sequence_parallel=true"},
+       "/parallel/layer_layouts/0: tensor 8 x data 1 do not divide these layers: sequence_length "
+       "68 cannot be divided among"},
       {{good, R"(training.recompute={"group": 2})", "training.optimizer=adam"},
        "/training/recompute/group: computes layers again from the input of the first one"},
       {{good, "parallel.context=2", "cluster.devices=32"},
@@ -78,8 +83,6 @@ TEST_CASE("layers that cannot have their degrees are refused in one sentence") {
        "divided among 8; expected micro_batch_size x data such as 8"},
       {{good, R"(parallel.order=["data", "tensor", "context", "pipeline"])"},
        "expected \"order\" with \"data\" right behind \"tensor\""},
-      {{good, R"(simulate={"fold": ["data"]})"},
-       "/simulate/fold: layers divide tensor and data devices in several ways"},
       {{good, "model.tied_embeddings=true",
         layers(R"([{"modules": [0, 4], "tensor": 8, "data": 1}])")},
        "modules 0 and 7 share weights (tied embeddings); expected the same degrees for both"},
@@ -128,10 +131,8 @@ TEST_CASE("a profile, and devices of several machines, have one layout of all la
       R"(parallel={"tensor": 1, "data": 4, "layer_layouts": [{"modules": [1, 2], "tensor": 2,
                    "data": 2}]})";
   CHECK(mistakes({parallel, "training.global_batch_size=8", "training.micro_batch_size=1"})
-            .find("/parallel/layer_layouts/0: tensor 2 x data 2 must divide all layers of the "
-                  "model, also "
-                  "those of other entries: a profile cannot be divided among 2 tensor devices") !=
-        std::string::npos);
+            .find("/parallel/layer_layouts/0: tensor 2 x data 2 do not divide these layers: a "
+                  "profile cannot be divided among 2 tensor devices") != std::string::npos);
 }
 
 std::string result_of(const Overrides& overrides) {
@@ -140,6 +141,43 @@ std::string result_of(const Overrides& overrides) {
   json.erase("scenario");  // what was written
   json.erase("wall_time_s");
   return json.dump();
+}
+
+TEST_CASE("degrees need divide the layers that have them, and no others") {
+  // 25 heads of 8 elements, which no two devices share: tables of words can be, and one block.
+  const Overrides odd = {"model.hidden_size=200", "model.attention_heads=25", "parallel.tensor=1",
+                         "parallel.data=8"};
+  const auto with = [&](Overrides more) {
+    more.insert(more.begin(), odd.begin(), odd.end());
+    return more;
+  };
+  const std::string tables = layers(R"([{"modules": [0, 1], "tensor": 8, "data": 1},
+                                        {"modules": [7, 8], "tensor": 8, "data": 1}])");
+  CHECK(refused(with({})) == "");
+  CHECK(refused(with({tables})) == "");
+  const std::string pattern =
+      R"(model.layer_pattern=[{"repeat": 5}, {"attention_heads": 8, "head_size": 25}])";
+  CHECK(refused(with({pattern, layers(R"([{"modules": [6, 8], "tensor": 4, "data": 2}])")})) == "");
+  CHECK(refused(with({pattern, layers(R"([{"modules": [5, 8], "tensor": 4, "data": 2}])")}))
+            .find("attention_heads 25 cannot be divided among 4 tensor devices") !=
+        std::string::npos);
+  // Heads of the blocks between the tables leave as many bytes on links, divided or not.
+  const auto bytes_more = [&](const std::string& heads) {
+    const auto bytes = [&](const Overrides& overrides) {
+      double all = 0;
+      const nlohmann::json result = nlohmann::json::parse(result_of(with(overrides)));
+      for (const auto& link : result["links"]) all += link["bytes"].get<double>();
+      return all;
+    };
+    const std::string none = "simulate.fold=none";
+    const std::string node =
+        R"(cluster={"kind": "machine", "device": "a100-40g", "devices_per_node": 16, "nodes": 1,
+                    "port": {"latency": "1 us", "bandwidth": "16 GB/s"}})";
+    return bytes({heads, none, node, tables}) - bytes({heads, none, node});
+  };
+  const double even = bytes_more("model.attention_heads=8");
+  CHECK(even != 0);
+  CHECK(bytes_more("model.attention_heads=25") == doctest::Approx(even).epsilon(1e-9));
 }
 
 TEST_CASE("layers that are given the degrees of the run change nothing") {

@@ -7,9 +7,11 @@
 // 1024) / t + 1024 x 256 / t + 256, and of two norms 2 x 512. Embedding and readout are whole.
 #include <doctest/doctest.h>
 
+#include <map>
 #include <numeric>
 
 #include "scenarios/plan/lower_plan.h"
+#include "scenarios/plan/step_time.h"
 #include "tests/layers/support/random_layers.h"
 
 namespace interlock::layer_sums_test {
@@ -85,7 +87,8 @@ Sent sent(const Case& one) {
     const int data = kDevices / tensor;
     const double ring = (data - 1.0) / data * parameters(tensor) * kElement;
     bytes.gradients += one.zero == 0 ? 2 * ring : ring;
-    if (one.zero > 0) bytes.weights += ring;  // gathered after an update
+    // Gathered after an update; or before the forward and the backward of both micro-batches.
+    if (one.zero > 0) bytes.weights += one.zero < 3 ? ring : 2 * 2 * ring;
   }
   int before = 1;    // the embedding
   all.push_back(1);  // the readout
@@ -116,7 +119,7 @@ const std::vector<Case>& some_cases() {
   static const std::vector<Case> all = [] {
     std::vector<Case> made;
     for (const bool sequence : {false, true}) {
-      for (const int zero : {0, 1, 2}) {
+      for (const int zero : {0, 1, 2, 3}) {
         made.push_back({{{3, 6, 2, 4}}, sequence, zero});
         made.push_back({{{1, 3, 8, 1}, {3, 5, 2, 4}, {7, 9, 4, 2}}, sequence, zero});
         made.push_back({{{1, 9, 4, 2}}, sequence, zero});
@@ -184,7 +187,7 @@ TEST_CASE("weights, gradients and states are those of each layer's own degrees")
     for (const int tensor : degrees(one)) {
       const double own = parameters(tensor), base = parameters(1);
       const double part = own / (kDevices / tensor), base_part = base / kDevices;
-      weights += 2 * (own - base);
+      weights += 2 * (one.zero < 3 ? own - base : part - base_part);
       // Two micro-batches are added up before gradients leave; whole, under any stage here.
       gradients += 2 * (own - base);
       states += 12 * (one.zero > 0 ? part - base_part : own - base);
@@ -219,6 +222,7 @@ Block block_of(int tensor, bool sequence, int zero) {
 TEST_CASE(
     "a step is the sum of its blocks, each at its own degrees, and of what lays tensors anew") {
   for (const Case& one : some_cases()) {
+    if (one.zero == 3) continue;  // weights come beside kernels
     double step = step_of({{}, one.sequence, one.zero, 2});
     double stash = memory_of({{}, one.sequence, one.zero, 2}, MemoryClass::Stash);
     const Block plain = block_of(1, one.sequence, one.zero);
@@ -235,6 +239,55 @@ TEST_CASE(
                                  << step + resharding);
     CHECK(step_of(one) == doctest::Approx(step + resharding).epsilon(1e-9));
     CHECK(memory_of(one, MemoryClass::Stash) == doctest::Approx(stash).epsilon(1e-9));
+  }
+}
+
+/// Parameters of embedding and readout on one tensor device, and the final norm's.
+constexpr double kTables = 2.0 * 512 * 256 + kSequence * 256 + 512;
+
+/// Returns how long the weights of one module come, of the layout of block `block` (-1: embedding;
+/// as many as there are: readout): those of all its modules are as large as they are on average.
+double gather_time(const Case& one, int block, double port) {
+  std::vector<int> tensor = degrees(one);
+  const bool inside = block >= 0 && block < one.blocks;
+  const int own = inside ? tensor[static_cast<std::size_t>(block)] : 1;
+  const auto blocks = static_cast<double>(std::ranges::count(tensor, own));
+  const double all = blocks * parameters(own) + (own == 1 ? kTables : 0);
+  const double data = 1.0 * kDevices / own;
+  return (data - 1) / data * all / (blocks + (own == 1 ? 2 : 0)) * kElement / port;
+}
+
+TEST_CASE("under ZeRO 3 the weights of all layouts come while the modules before them compute") {
+  constexpr double kFast = 5e12;
+  for (Case one : some_cases()) {
+    if (one.zero != 3) continue;
+    const auto step = [&](int zero, int prefetch) {
+      one.zero = zero;
+      LayoutTrial trial = trial_of(one);
+      trial.cluster.replace(trial.cluster.find("50 GB/s"), 7, "5 TB/s");
+      if (zero == 3) trial.parallel += ", \"prefetch\": " + std::to_string(prefetch);
+      // A look: else a gather shares its links with what the module at work exchanges.
+      return estimate_step(make_plan(load(trial)), Grade::Look).time.value();
+    };
+    const std::vector<int> tensor = degrees(one);
+    // The first module of each forward, and of each backward, waits.
+    const double ends = gather_time(one, -1, kFast) + gather_time(one, one.blocks, kFast);
+    std::map<int, double> of_layout = {{1, ends}};
+    double all = ends;
+    for (int block = 0; block < one.blocks; ++block) {
+      const double time = gather_time(one, block, kFast);
+      of_layout[tensor[static_cast<std::size_t>(block)]] += time;
+      all += time;
+    }
+    double after = 0;  // an update of ZeRO 2: layouts side by side
+    for (const auto& [layout, time] : of_layout) after = std::max(after, time);
+    INFO(layers_text(one.layers) << ", sequence " << one.sequence << ": all weights in " << all
+                                 << " s, those of the ends in " << ends);
+    const double without = step(2, 0) - after;
+    CHECK(step(3, 0) == doctest::Approx(without + 2 * 2 * all).epsilon(1e-9));
+    for (const int prefetch : {1, 2, 4}) {
+      CHECK(step(3, prefetch) == doctest::Approx(without + 2 * ends).epsilon(1e-9));
+    }
   }
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "scenarios/plan/lower_plan.h"
+#include "scenarios/plan/step_time.h"
 #include "sim/engines/engines.h"
 #include "tests/properties/random_scenario.h"
 #include "tests/properties/scaled_scenario.h"
@@ -191,6 +192,20 @@ TEST_CASE("more bandwidth makes no step longer where orders are fixed and no lin
       20);
   MESSAGE(chosen << " scenarios whose devices choose their order: " << anomalies
                  << " are slower with more bandwidth");
+}
+
+TEST_CASE("no step is shorter than its bound") {
+  check_property(
+      [](const Json&, const ScenarioResult& result) -> Verdict {
+        const Question& question = result.plan.question;
+        const Metrics& metrics = result.measurement.metrics;
+        if (question.trace() || question.variation || !metrics.steady) return std::nullopt;
+        const double bound = estimate_step(result.plan, Grade::PlanBound).time.value();
+        const double step = metrics.step_time.value();
+        if (bound <= step * (1 + rounding(program_of(result)))) return "";
+        return "a bound of " + std::to_string(bound) + " s, and a step of " + std::to_string(step);
+      },
+      30);
 }
 
 }  // namespace

@@ -88,19 +88,14 @@ std::vector<int> FoldedLinks::group_of_rank(const Exchange& exchange, int rank) 
 
 /// The groups that stand in for each other, that of the member first.
 std::vector<std::vector<int>> FoldedLinks::equal_groups(const Member& member) const {
-  Mesh mesh = inputs_.mesh;
-  Coordinates first = simulated_[member.rank];
-  std::vector<Coordinates> folded = folded_;
-  if (!inputs_.layers.empty()) {
-    mesh = inputs_.layers.at(member.layout);
-    first = place_in(mesh, inputs_.mesh, first);
-    folded = folded_ranks(mesh, unfolded_in_layers(inputs_.mesh, inputs_.unfolded));
-  }
+  const bool own = inputs_.layers.empty();
+  const Mesh& mesh = own ? inputs_.mesh : inputs_.layers.at(member.layout);
   std::vector<std::vector<int>> groups;
   std::set<int> seen;
-  for (const Coordinates& by : folded) {
-    const Coordinates at = shifted(mesh, first, by);
-    if (seen.count(device_of(mesh, at)) > 0) continue;
+  for (const Coordinates& by : folded_) {
+    Coordinates at = shifted(inputs_.mesh, simulated_[member.rank], by);
+    if (seen.count(device_of(inputs_.mesh, at)) > 0) continue;
+    if (!own) at = place_in(mesh, inputs_.mesh, at);
     groups.push_back(group_of(mesh, member.axis, at));
     seen.insert(groups.back().begin(), groups.back().end());
   }

@@ -50,11 +50,12 @@ std::string parallel_of(Random& random, const LayersTrial& made, bool experts) {
   } else {
     maybe(0.5, R"("sequence_parallel": true)");
   }
-  const int zero = random.integer(0, 2);
+  const int zero = random.integer(0, 3);
   text += ", " + member("zero_stage", zero);
   maybe(0.3, R"("overlap_gradients": false)");
-  if (zero > 0) maybe(0.4, R"("overlap_weights": true)");
-  if (zero == 2) maybe(0.3, R"("gradient_reduction": "micro_batch")");
+  if (zero == 3) text += ", " + member("prefetch", random.integer(0, 3));
+  if (zero == 1 || zero == 2) maybe(0.4, R"("overlap_weights": true)");
+  if (zero >= 2) maybe(0.3, R"("gradient_reduction": "micro_batch")");
   maybe(0.5, R"("bucket": "1 MiB")");
   return text + ", \"order\": " +
          one_of<std::string>(random, {R"(["tensor", "data", "context", "pipeline"])",
@@ -106,7 +107,7 @@ LayoutTrial LayersTrial::with_layers() const {
   return own;
 }
 
-LayersTrial random_layers(std::uint64_t seed) {
+LayersTrial random_layers(std::uint64_t seed, int most) {
   Random random(211, seed);
   LayersTrial made;
   int all = 0;
@@ -114,7 +115,8 @@ LayersTrial random_layers(std::uint64_t seed) {
     made.pipeline = one_of<int>(random, {1, 2, 2, 4});
     made.context = one_of<int>(random, {1, 1, 1, 2});
     all = one_of<int>(random, {2, 4, 4, 8});
-  } while (made.pipeline * made.context * all > 32);
+    if (most > 32) all = most >> random.integer(0, 2);
+  } while (made.pipeline * made.context * all > most);
   const auto degree = [&] {
     int tensor = one_of<int>(random, {1, 2, 4, 8});
     while (tensor > all) tensor /= 2;

@@ -27,8 +27,9 @@ struct LayersTrial {
   LayoutTrial with_layers() const;
 };
 
-/// A small transformer of some schedule, strategy and cluster on up to 32 devices, and one to three
-/// entries of layers; equal seeds make equal ones. Some are refused when they are loaded.
-LayersTrial random_layers(std::uint64_t seed);
+/// A small transformer of some schedule, strategy and cluster on up to `most` devices, a quarter of
+/// them or more a pipeline rank if these are many, and one to three entries of layers; equal seeds
+/// make equal ones. Some are refused when they are loaded.
+LayersTrial random_layers(std::uint64_t seed, int most = 32);
 
 }  // namespace interlock

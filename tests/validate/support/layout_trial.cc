@@ -74,11 +74,12 @@ struct Comparison {
 /// The rank of the folded run that stands for each rank of the whole one.
 std::vector<int> representatives(const Plan& folded, const Plan& whole) {
   std::map<Coordinates, int> ranks;
-  const std::vector<Coordinates> simulated =
-      simulated_ranks(folded.question.layout.mesh, folded.unfolded);
+  const Mesh &few = simulated_mesh(folded), &all = simulated_mesh(whole);
+  const std::vector<Coordinates> simulated = simulated_ranks(few, folded.unfolded);
   for (std::size_t r = 0; r < simulated.size(); ++r) ranks[simulated[r]] = static_cast<int>(r);
   std::vector<int> found;
-  for (Coordinates at : simulated_ranks(whole.question.layout.mesh, whole.unfolded)) {
+  for (Coordinates at : simulated_ranks(all, whole.unfolded)) {
+    at = place_in(few, all, at);
     for (int i = 0; i + 1 < kDimensions; ++i) {
       if (!folded.unfolded[i]) at[i] = 0;
     }
