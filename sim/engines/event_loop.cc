@@ -313,6 +313,11 @@ bool EventLoop::record(int stream, StreamState& state) {
     }
     if (std::exchange(state.waited, false)) state.collectives += now_ - state.waits_since;
   }
+  if (event.message >= 0) {
+    Generation& generation = events_[index][cursor.micro_batch() / event.micro_batches];
+    generation.message_sent = state.message_sent;
+    generation.message_arrival = std::exchange(state.message_arrival, -1);
+  }
   note_record(index, cursor.micro_batch());
   return true;
 }
@@ -364,9 +369,14 @@ bool EventLoop::wait(int stream, StreamState& state) {
   if (!generation.complete) {
     if (!std::exchange(state.waited, true)) state.waits_since = now_;
     event_waiters_[index].push_back(stream);
-  } else if (std::exchange(state.waited, false) && event.collective >= 0) {
-    const double began = std::max(generation.joined, state.waits_since);
-    state.collectives += std::max(0.0, generation.time - began);
+  } else if (std::exchange(state.waited, false)) {
+    if (event.collective >= 0) {
+      const double began = std::max(generation.joined, state.waits_since);
+      state.collectives += std::max(0.0, generation.time - began);
+    } else if (event.message >= 0) {
+      state.message_sent = generation.message_sent;
+      state.message_arrival = generation.message_arrival;
+    }
   }
   return generation.complete;
 }

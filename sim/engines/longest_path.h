@@ -56,8 +56,9 @@ class LongestPath {
 
   struct Generation {
     int records = 0;
-    double joined = 0;  // by the last one
-    double time = 0;    // complete
+    double joined = 0;                                  // by the last one
+    double time = 0;                                    // complete
+    double message_sent = 0, message_arrival = kNever;  // of Event::message
   };
 
   struct StreamState {

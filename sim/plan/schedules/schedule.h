@@ -102,6 +102,8 @@ struct SchedulePolicy;
 std::string deferral_problem(const SchedulePolicy& policy);
 /// Says likewise why no vocabulary can be divided among ranks.
 std::string vocabulary_problem(const SchedulePolicy& policy);
+/// Says likewise why messages of ranks cannot stand in lines.
+std::string message_problem(const SchedulePolicy& policy);
 
 /// Splits run `run` of `sequence` into its first `turns` turns and the others. REQUIRES: 0 < turns
 /// < its repeats.
