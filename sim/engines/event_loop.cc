@@ -313,11 +313,6 @@ bool EventLoop::record(int stream, StreamState& state) {
     }
     if (std::exchange(state.waited, false)) state.collectives += now_ - state.waits_since;
   }
-  if (event.message >= 0) {
-    Generation& generation = events_[index][cursor.micro_batch() / event.micro_batches];
-    generation.message_sent = state.message_sent;
-    generation.message_arrival = std::exchange(state.message_arrival, -1);
-  }
   note_record(index, cursor.micro_batch());
   return true;
 }
@@ -373,9 +368,9 @@ bool EventLoop::wait(int stream, StreamState& state) {
     if (event.collective >= 0) {
       const double began = std::max(generation.joined, state.waits_since);
       state.collectives += std::max(0.0, generation.time - began);
-    } else if (event.message >= 0) {
-      state.message_sent = generation.message_sent;
-      state.message_arrival = generation.message_arrival;
+    } else if (event.message >= 0 && generation.time > state.waits_since) {
+      state.message_sent = generation.time - channels_[event.message].way;
+      state.message_arrival = generation.time;
     }
   }
   return generation.complete;

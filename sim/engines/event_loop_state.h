@@ -64,7 +64,6 @@ struct EventLoopState {
     int records = 0;
     double joined = 0, time = 0;  // by the last one; complete
     bool complete = false;
-    double message_sent = 0, message_arrival = -1;  // of Event::message
   };
   /// A collective that all have joined.
   struct Joined {

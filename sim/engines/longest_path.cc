@@ -137,11 +137,6 @@ void LongestPath::record(StreamState& state) {
       state.run_start = kNever;
     }
   }
-  if (event.message >= 0) {
-    Generation& generation = events_[index][cursor.micro_batch() / event.micro_batches];
-    generation.message_sent = state.message_sent;
-    generation.message_arrival = std::exchange(state.message_arrival, kNever);
-  }
   note_record(index, cursor.micro_batch(), state.time);
 }
 
@@ -196,8 +191,8 @@ bool LongestPath::wait(int stream, StreamState& state) {
     const double began = std::max(generation.joined, state.time);
     state.collectives += std::max(0.0, generation.time - began);
   } else if (event.message >= 0 && generation.time > state.time) {
-    state.message_sent = generation.message_sent;
-    state.message_arrival = generation.message_arrival;
+    state.message_sent = generation.time - channels_[event.message].way;
+    state.message_arrival = generation.time;
   }
   state.time = std::max(state.time, generation.time);
   state.run_start = kNever;

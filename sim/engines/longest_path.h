@@ -58,7 +58,6 @@ class LongestPath {
     int records = 0;
     double joined = 0;                                  // by the last one
     double time = 0;                                    // complete
-    double message_sent = 0, message_arrival = kNever;  // of Event::message
   };
 
   struct StreamState {

@@ -195,21 +195,47 @@ class StreamWriter {
     return entry->second;
   }
 
-  /// Writes as many streams as there are posts in the largest batch.
+  /// Returns the posts of `batch` by direction and other rank: those of each come one after the
+  /// other.
+  std::vector<Batch> tracks_of(const Batch& batch) const {
+    std::vector<Batch> tracks;
+    std::map<std::pair<bool, int>, std::size_t> known;
+    for (const Post& post : batch) {
+      const Channel& channel = program_.channels[post.channel];
+      const int other = post.sends ? channel.to_rank : channel.from_rank;
+      const auto [entry, fresh] = known.try_emplace({post.sends, other}, tracks.size());
+      if (fresh) tracks.emplace_back();
+      tracks[entry->second].push_back(post);
+    }
+    return tracks;
+  }
+
+  /// Writes as many streams as the batch with the most tracks has.
   void write_line(const Line& line) {
+    std::vector<std::vector<Batch>> tracks;  // by batch
     std::size_t most = 1;
-    for (const Batch& batch : line) most = std::max(most, batch.size());
+    for (const Batch& batch : line) {
+      tracks.push_back(tracks_of(batch));
+      most = std::max(most, tracks.back().size());
+    }
     std::vector<int> done;  // by batch
-    if (most > 1) {
-      for (const Batch& batch : line) {
-        done.push_back(new_event({.recorders = static_cast<int>(batch.size()),
-                                  .micro_batches = program_.micro_batches}));
-      }
+    for (std::size_t b = 0; most > 1 && b < line.size(); ++b) {
+      done.push_back(new_event({.recorders = static_cast<int>(tracks[b].size()),
+                                .micro_batches = program_.micro_batches}));
     }
     for (std::size_t i = 0; i < most; ++i) {
       const auto first = static_cast<int>(instructions_.size());
       for (std::size_t b = 0; b < line.size(); ++b) {
-        if (i < line[b].size()) write_post(line, b, i, done);
+        if (i >= tracks[b].size()) continue;
+        if (b > 0 && most > 1) emit(Opcode::Wait, {done[b - 1], 0});
+        if (b == 0 && most > 1) emit(Opcode::Wait, {done.back(), -1});  // of the step before
+        wait_for_begins(line[b]);
+        for (const Post& post : tracks[b][i]) {
+          emit(post.sends ? Opcode::Send : Opcode::Receive, {post.channel, post.micro_batch});
+        }
+        if (most > 1) emit(Opcode::Record, {done[b], 0});
+        if (tracks[b].size() > 1) emit(Opcode::Wait, {done[b], 0});
+        for (const Post& post : tracks[b][i]) record_end(post);
       }
       program_.streams.push_back({.first = static_cast<int>(segments_.size()),
                                   .count = 1,
@@ -219,27 +245,15 @@ class StreamWriter {
           {.first = first, .count = static_cast<int>(instructions_.size()) - first});
     }
   }
-  void write_post(const Line& line, std::size_t batch, std::size_t index,
-                  const std::vector<int>& done) {
-    if (!done.empty()) {
-      const bool any = batch > 0;
-      emit(Opcode::Wait, {any ? done[batch - 1] : done.back(), any ? 0 : -1});
-    }
+  void wait_for_begins(const Batch& batch) {
     std::vector<Point> begins;
-    for (const Post& post : line[batch]) {
-      if (std::find(begins.begin(), begins.end(), post.begins) == begins.end()) {
-        begins.push_back(post.begins);
-      }
+    for (const Post& post : batch) {
+      if (std::find(begins.begin(), begins.end(), post.begins) != begins.end()) continue;
+      begins.push_back(post.begins);
+      emit(Opcode::Wait, post.begins);
     }
-    for (const Point& point : begins) emit(Opcode::Wait, point);
-    const Post& post = line[batch][index];
-    emit(post.sends ? Opcode::Send : Opcode::Receive, {post.channel, post.micro_batch});
-    if (line[batch].size() > 1) {
-      emit(Opcode::Record, {done[batch], 0});
-      emit(Opcode::Wait, {done[batch], 0});
-    } else if (!done.empty()) {
-      emit(Opcode::Record, {done[batch], 0});
-    }
+  }
+  void record_end(const Post& post) {
     if (!post.sends) {
       emit(Opcode::Record, {event_of(taken_, post.channel), post.micro_batch});
     } else if (stands_[post.channel]) {

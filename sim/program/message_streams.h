@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A line is one stream that makes transfers whose two ends have come to them, one after the other;
-// or as many as begin together, of which none goes on before all are done. An op waits for the
-// event that its message has been taken; a send for the event that its op is done, a receive for
-// that of the op before it.
+// or as many as there are ways that messages take together, of which none goes on before all of a
+// batch are done. An op waits for the event that its message has been taken; a send for the event
+// that its op is done, a receive for that of the op before it.
 //
 // Example: F0 and F1 of the first of two ranks, then B0, whose gradient the line asks for between
 // the two sends. In the line, "receive B0" holds "send F1" up until the gradient has come.

@@ -123,7 +123,9 @@ class EventList {
   struct Post {
     Key message;
     bool sends = false;
-    Key after;  // an op; kind 0: the start of the run
+    Key after;      // an op; kind 0: the start of the run
+    int track = 0;  // direction and other rank: in order
+    double done = -1;
   };
   struct Batch {
     std::vector<Post> posts;
@@ -160,7 +162,7 @@ class EventList {
           last[line] = entry->second;
         }
         batches_[entry->second].posts.push_back(
-            {message, word.sends, word.sends ? message : before});
+            {message, word.sends, word.sends ? message : before, 2 * other + (word.sends ? 1 : 0)});
         (word.sends ? sent_ : taken_)[message] = entry->second;
       }
     }
@@ -221,16 +223,35 @@ class EventList {
     batch.began = at;
     return true;
   }
+  /// Returns when an end of a message has been come to: all before it on its way are done.
+  static double came(const Batch& batch, const Key& message) {
+    if (batch.began < 0) return -1;
+    const auto own = std::ranges::find(batch.posts, message, &Post::message);
+    double at = batch.began;
+    for (auto post = batch.posts.begin(); post != own; ++post) {
+      if (post->track != own->track) continue;
+      if (post->done < 0) return -1;
+      at = std::max(at, post->done);
+    }
+    return at;
+  }
   bool end(Batch& batch) {
     if (batch.done >= 0 || batch.began < 0) return false;
-    double at = 0;
-    for (const Post& post : batch.posts) {
-      const double other = batches_[(post.sends ? taken_ : sent_).at(post.message)].began;
-      if (other < 0) return false;
-      const auto [kind, from, b] = post.message;
-      at = std::max(at, std::max(batch.began, other) + prices_.messages.at({kind, from}));
+    bool moved = false;
+    double last = 0;
+    for (Post& post : batch.posts) {
+      const double own = came(batch, post.message);
+      const double other =
+          came(batches_[(post.sends ? taken_ : sent_).at(post.message)], post.message);
+      if (post.done < 0 && own >= 0 && other >= 0) {
+        const auto [kind, from, b] = post.message;
+        post.done = std::max(own, other) + prices_.messages.at({kind, from});
+        moved = true;
+      }
+      if (post.done < 0) return moved;
+      last = std::max(last, post.done);
     }
-    batch.done = at;
+    batch.done = last;
     return true;
   }
 

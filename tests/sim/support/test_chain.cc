@@ -137,6 +137,13 @@ bool may_defer(const TestChain& chain) {
   return chain.strategy.kind == StrategyKind::Global && deferral_problem(chain.policy).empty();
 }
 
+/// Returns whether messages of `chain` may stand in line.
+bool may_stand_in_line(const TestChain& chain) {
+  const bool chooses = is_plain(chain) && ranks_of(chain) < stages_of_copy(chain);
+  return chain.strategy.kind == StrategyKind::Global && !chooses &&
+         chain.policy.kind->order == OrderSource::Function && message_problem(chain.policy).empty();
+}
+
 /// Returns whether each rank of `chain` may hold a part of the vocabulary.
 bool may_divide_vocabulary(const TestChain& chain) {
   const int stages = stages_of_copy(chain);
@@ -289,6 +296,18 @@ TestChain random_choosing_chain(Random& random) {
   return chain;
 }
 
+TestChain random_chain_in_line(Random& random) {
+  TestChain chain;
+  do chain = random_chain(random);
+  while (!may_stand_in_line(chain));
+  const bool late = random.integer(0, 3) == 0;
+  chain.policy.messages = {.lines = static_cast<MessageOrder::Lines>(random.integer(1, 2)),
+                           .batched = late || random.integer(0, 1) == 0,
+                           .late = late};
+  chain.policy.waits_for_sends = random.integer(0, 3) == 0;
+  return chain;
+}
+
 std::string describe(const TestChain& chain) {
   const Strategy& strategy = chain.strategy;
   const SchedulePolicy& policy = chain.policy;
@@ -309,6 +328,11 @@ std::string describe(const TestChain& chain) {
   flag(policy.deferred_readout > 0, ", readout deferred");
   flag(policy.vocabulary == VocabularySplit::TwoBarriers, ", vocab-1");
   flag(policy.vocabulary == VocabularySplit::OneBarrier, ", vocab-2");
+  flag(policy.messages.lines == MessageOrder::Lines::Rank, ", in line by rank");
+  flag(policy.messages.lines == MessageOrder::Lines::Pair, ", in line by pair");
+  flag(policy.messages.batched, ", batched");
+  flag(policy.messages.late, ", late");
+  flag(policy.waits_for_sends, ", waiting for sends");
   flag(policy.copies_on_compute_stream, ", copies on compute stream");
   flag(policy.barrier, ", barrier");
   flag(strategy.all_heads, ", all heads");
