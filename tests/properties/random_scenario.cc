@@ -307,12 +307,8 @@ class Draw {
     const bool bounded = !laid_ && chance(0.2);
     if (bounded) schedule["queue"] = queue();
     if (!bounded && !laid_ && chance(0.1)) schedule["copies"] = "compute_stream";
-    const bool flushes = name.find("1f1b") != std::string::npos || name == "gpipe" ||
-                         name.rfind("zb-", 0) == 0 || (laid_ && name != "chimera");
-    if (flushes && !bounded && !schedule.contains("copies") && (laid_ || stages_ == pipeline_) &&
-        chance(0.15)) {
-      schedule["message_order"] = one_of<std::string>({"rank", "pair"});
-      if (chance(0.5)) schedule["batched_messages"] = true;
+    if (chance(0.15)) {  // some are refused
+      schedule.update(Json{{"message_order", "rank"}, {"batched_messages", chance(0.5)}});
     }
     if (name == "pipedream" && chance(0.3)) schedule["update_every"] = 1;
     pairs_ = (laid_ ? name[0] == 'd' || name == "interleaved" : name == "1f1b" && stages_ == 1) &&

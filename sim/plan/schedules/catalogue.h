@@ -38,18 +38,6 @@ struct QueuePolicy {
   int depth = 1;  // Buffered
 };
 
-/// Says how a rank starts its messages. Free: each leaves as soon as it is made. Rank: sends and
-/// receives stand in one line, and each begins when the one before it is done, as on the one stream
-/// of a communicator; Pair: likewise, with a line for each other rank. A transfer needs both ends.
-/// Batched: those of a line that stand side by side begin together. Late: a receive stands before
-/// the op that reads it, not where its sender is if every op takes a turn.
-/// Source: torch/distributed/pipelining/schedules.py (PyTorch), p2p_communication.py (Megatron).
-struct MessageOrder {
-  enum class Lines { Free, Rank, Pair };
-  Lines lines = Lines::Free;
-  bool batched = false, late = false;
-};
-
 /// Everything under training.schedule of a scenario, defaults already filled in.
 struct SchedulePolicy {
   const ScheduleEntry* kind = &schedule_named("1f1b");

@@ -137,13 +137,6 @@ bool may_defer(const TestChain& chain) {
   return chain.strategy.kind == StrategyKind::Global && deferral_problem(chain.policy).empty();
 }
 
-/// Returns whether messages of `chain` may stand in line.
-bool may_stand_in_line(const TestChain& chain) {
-  const bool chooses = is_plain(chain) && ranks_of(chain) < stages_of_copy(chain);
-  return chain.strategy.kind == StrategyKind::Global && !chooses &&
-         chain.policy.kind->order == OrderSource::Function && message_problem(chain.policy).empty();
-}
-
 /// Returns whether each rank of `chain` may hold a part of the vocabulary.
 bool may_divide_vocabulary(const TestChain& chain) {
   const int stages = stages_of_copy(chain);
@@ -293,18 +286,6 @@ TestChain random_choosing_chain(Random& random) {
   const int last = chain.rank_of_stage.back();
   const bool alone = last == static_cast<int>(chain.rank_of_stage.size()) - 1;
   chain.policy.in_flight = random.integer(alone ? 2 : 1, 3);
-  return chain;
-}
-
-TestChain random_chain_in_line(Random& random) {
-  TestChain chain;
-  do chain = random_chain(random);
-  while (!may_stand_in_line(chain));
-  const bool late = random.integer(0, 3) == 0;
-  chain.policy.messages = {.lines = static_cast<MessageOrder::Lines>(random.integer(1, 2)),
-                           .batched = late || random.integer(0, 1) == 0,
-                           .late = late};
-  chain.policy.waits_for_sends = random.integer(0, 3) == 0;
   return chain;
 }
 

@@ -1,4 +1,4 @@
-// What lines of messages cost: closed forms, and the sentence when no rank can go on.
+// Stalls of messages in line: closed forms, and the sentence when no rank can go on.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
