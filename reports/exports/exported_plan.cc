@@ -169,6 +169,8 @@ void ExportedPlan::check_schedule() {
             "divides backwards as the schedule does");
   refuse_if(s.vocabulary != VocabularySplit::Whole, "/training/schedule/vocabulary",
             "holds the readout on the last pipeline rank; expected \"whole\"");
+  refuse_if(s.messages.lines != MessageOrder::Lines::Free, "/training/schedule/message_order",
+            "has an order of messages of its own; expected \"free\"");
   refuse_if(s.recomputes_early, "/training/schedule/early_recompute",
             "computes again when the gradient has come; expected false");
   refuse_if(s.barrier || s.bulk_synchronous || s.copies_on_compute_stream || s.overlap > 0 ||

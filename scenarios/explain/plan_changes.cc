@@ -146,6 +146,11 @@ void queues(const Baseline& baseline, std::vector<Change>& changes) {
                        "transfers beside computation",
                        {"training.schedule.copies=overlapped"}});
   }
+  if (schedule.messages.lines == MessageOrder::Lines::Rank) {
+    changes.push_back({ChangeKind::Plan,
+                       "messages to each rank in a line of their own",
+                       {"training.schedule.message_order=pair"}});
+  }
   if (schedule.bulk_synchronous) {
     changes.push_back(
         {ChangeKind::Plan, "no barrier after every op", {"training.schedule.execution=futures"}});

@@ -315,6 +315,17 @@ void check_deferral(const Question& question, const TrainingKeys& keys, const Mo
   }
 }
 
+/// Reports messages in lines where ranks choose their order. `keys.schedule` asks for lines.
+void check_messages(const Question& question, const TrainingKeys& keys, Diagnostics& diagnostics) {
+  const SchedulePolicy& policy = question.training().schedule;
+  if (policy.messages.lines == MessageOrder::Lines::Free || !keys.schedule) return;
+  const bool laid = policy.kind->layout != StageLayout::Any || policy.order;
+  if (laid || question.layout.stages == question.layout.ranks()) return;
+  report(diagnostics, keys.schedule->child("message_order"),
+         "a rank with several stages chooses their order while it runs; expected one stage a rank, "
+         "or a schedule that lays out several");
+}
+
 /// Reports a vocabulary that cannot be divided among ranks. `keys.schedule` says that it is.
 void check_vocabulary(const Question& question, const TrainingKeys& keys, const ModelGraph& graph,
                       Diagnostics& diagnostics) {
@@ -449,6 +460,7 @@ Question load_question(const JsonValue& value, KnownParts& known, Diagnostics& d
     check_deferral(question, keys, *sections.graph, diagnostics);
     if (stages) check_vocabulary(question, keys, *sections.graph, diagnostics);
   }
+  if (stages) check_messages(question, keys, diagnostics);
   check_contention(question, sections.cluster, document, diagnostics);
   if (stages) check_stage_layouts(*sections.parallel, question, document, diagnostics);
   if (stages) check_layer_layouts(*sections.parallel, question, document, diagnostics);

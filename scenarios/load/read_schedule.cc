@@ -160,6 +160,9 @@ void read_members(Section& section, SchedulePolicy& policy) {
                                   : section.written_count("deferred_readout").value_or(0);
   }
   policy.vocabulary = static_cast<VocabularySplit>(section.choice("vocabulary"));
+  policy.messages = {.lines = static_cast<MessageOrder::Lines>(section.choice("message_order")),
+                     .batched = section.boolean("batched_messages"),
+                     .late = section.choice("receives") == 1};
   if (const auto memory = section.get("memory")) {
     policy.memory = read_bytes(*memory, section.diagnostics()).value_or(Bytes(0));
   }
@@ -256,6 +259,24 @@ void check_vocabulary(Section& section, const SchedulePolicy& policy, bool globa
   if (!problem.empty()) report(section.diagnostics(), *node, problem);
 }
 
+/// Reports messages that cannot stand in lines, and keys of lines where there are none.
+void check_messages(Section& section, const SchedulePolicy& policy, bool global) {
+  if (policy.messages.lines == MessageOrder::Lines::Free) {
+    for (const char* key : {"batched_messages", "receives"}) {
+      if (const auto node = section.get(key)) {
+        report(section.diagnostics(), *node,
+               "messages are free to leave; expected \"message_order\" \"rank\" or \"pair\" "
+               "beside it");
+      }
+    }
+    return;
+  }
+  const std::string problem =
+      global ? message_problem(policy)
+             : "only gradients of one loss are ordered; expected it with the strategy \"global\"";
+  if (!problem.empty()) report(section.diagnostics(), *section.get("message_order"), problem);
+}
+
 /// Reports keys that only other schedules have a use for.
 void check_traits(Section& section, const SchedulePolicy& policy) {
   const ScheduleEntry& entry = *policy.kind;
@@ -323,6 +344,7 @@ void check_policy(Section& section, const SchedulePolicy& policy, const Training
   check_traits(section, policy);
   check_deferral(section, policy, global);
   check_vocabulary(section, policy, global);
+  check_messages(section, policy, global);
   const auto node = section.get("update_every");
   if (!node || !training.batch_valid) return;
   const int batch = training.asked.micro_batches, every = policy.update_every;

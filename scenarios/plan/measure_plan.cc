@@ -215,7 +215,8 @@ Measurement measure_steady(const Plan& plan, const LowerInputs& inputs, Keep kee
   if (plan.question.simulation.skip_periods && !plan.schedule.bulk_synchronous && !varies(plan) &&
       plan.replica_micro_batches.empty() && entry.period != nullptr &&
       plan.schedule.deferred_readout == 0 &&  // whose first micro-batches are not as the others
-      plan.schedule.vocabulary == VocabularySplit::Whole) {
+      plan.schedule.vocabulary == VocabularySplit::Whole &&
+      plan.schedule.messages.lines == MessageOrder::Lines::Free) {
     const int period =
         entry.period({.ranks = plan.question.layout.ranks(), .round = plan.schedule.round});
     measured.long_step = {.micro_batches = plan.micro_batches,

@@ -30,6 +30,7 @@ std::optional<int> period_of(const Plan& plan) {
   const bool steady = plan.sized_batches.empty() && plan.slices.empty() &&
                       plan.replica_micro_batches.empty() && plan.schedule.deferred_readout == 0 &&
                       plan.schedule.vocabulary == VocabularySplit::Whole &&
+                      plan.schedule.messages.lines == MessageOrder::Lines::Free &&
                       plan.schedule.update_every == plan.micro_batches && entry.period != nullptr;
   if (!steady) return std::nullopt;
   return entry.period({.ranks = plan.question.layout.ranks(), .round = plan.schedule.round});

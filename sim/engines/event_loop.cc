@@ -364,9 +364,14 @@ bool EventLoop::wait(int stream, StreamState& state) {
   if (!generation.complete) {
     if (!std::exchange(state.waited, true)) state.waits_since = now_;
     event_waiters_[index].push_back(stream);
-  } else if (std::exchange(state.waited, false) && event.collective >= 0) {
-    const double began = std::max(generation.joined, state.waits_since);
-    state.collectives += std::max(0.0, generation.time - began);
+  } else if (std::exchange(state.waited, false)) {
+    if (event.collective >= 0) {
+      const double began = std::max(generation.joined, state.waits_since);
+      state.collectives += std::max(0.0, generation.time - began);
+    } else if (event.message >= 0 && generation.time > state.waits_since) {
+      state.message_sent = generation.time - channels_[event.message].way;
+      state.message_arrival = generation.time;
+    }
   }
   return generation.complete;
 }

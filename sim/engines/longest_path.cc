@@ -190,6 +190,9 @@ bool LongestPath::wait(int stream, StreamState& state) {
   if (event.collective >= 0) {
     const double began = std::max(generation.joined, state.time);
     state.collectives += std::max(0.0, generation.time - began);
+  } else if (event.message >= 0 && generation.time > state.time) {
+    state.message_sent = generation.time - channels_[event.message].way;
+    state.message_arrival = generation.time;
   }
   state.time = std::max(state.time, generation.time);
   state.run_start = kNever;

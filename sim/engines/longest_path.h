@@ -56,8 +56,8 @@ class LongestPath {
 
   struct Generation {
     int records = 0;
-    double joined = 0;  // by the last one
-    double time = 0;    // complete
+    double joined = 0;                                  // by the last one
+    double time = 0;                                    // complete
   };
 
   struct StreamState {

@@ -69,6 +69,7 @@ class Joiner {
       shift(one.collective, begin_.collective);
       shift(one.gives_back, begin_.buffer);
       shift(one.next, begin_.event);
+      shift(one.message, begin_.channel);
       all_.events.push_back(one);
     }
   }

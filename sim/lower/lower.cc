@@ -14,6 +14,7 @@
 #include "sim/lower/wiring.h"
 #include "sim/plan/orders/next_ops.h"
 #include "sim/plan/vocabulary.h"
+#include "sim/program/message_streams.h"
 #include "sim/program/ticks.h"
 
 namespace interlock {
@@ -198,6 +199,21 @@ std::string machine_problem(const LowerInputs& inputs) {
   return "";
 }
 
+/// Returns the first step of `schedule`, whose ranks have one order each.
+StepOrder step_of(const Schedule& schedule) {
+  StepOrder order{.stages = schedule.stages,
+                  .copies = schedule.copies * schedule.replicas,
+                  .micro_batches = schedule.micro_batches,
+                  .rank_of_stage = schedule.rank_of_stage};
+  for (const std::vector<Sequence>& rank : schedule.ranks) {
+    CHECK(rank.size() == 1 && rank.front().lead == 0 && rank.front().tail == 0, "a loop of steps");
+    Sequence step = rank.front();
+    step.repeats = 1;
+    order.ranks.push_back(expand(step));
+  }
+  return order;
+}
+
 /// Returns the program of `inputs`, whose replicas are unfolded.
 Program lower_all(const LowerInputs& inputs, const Brevity& brevity) {
   const Schedule& schedule = inputs.schedule;
@@ -251,6 +267,10 @@ Program lower_all(const LowerInputs& inputs, const Brevity& brevity) {
   program.folding_problem = wiring.finish();
   if (program.folding_problem.empty()) program.folding_problem = machine_problem(inputs);
   if (program.folding_problem.empty()) program.folding_problem = memory_problem(program);
+  const MessageOrder& messages = inputs.policy.messages;
+  if (messages.lines != MessageOrder::Lines::Free && schedule.ranks.size() > 1) {
+    add_message_streams(program, step_of(schedule), messages);
+  }
   round_durations(program, inputs.most_ticks_per_second);
   return program;
 }

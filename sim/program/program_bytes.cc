@@ -37,10 +37,11 @@ void pass(Bytes& bytes, Is<Rank> auto& rank) {
 template <class Bytes>
 void pass(Bytes& bytes, Is<Channel> auto& channel) {
   auto& [cargo, from_rank, to_rank, from_stage, to_stage, wire, depth, replay, synchronous,
-         sender_waits, from_resident, read_by_head, size, received, held, occupancy, latency,
-         flows] = channel;
+         sender_waits, in_line, from_resident, read_by_head, size, received, held, occupancy,
+         latency, flows] = channel;
   bytes(cargo, from_rank, to_rank, from_stage, to_stage, wire, depth, replay, synchronous,
-        sender_waits, from_resident, read_by_head, size, received, held, occupancy, latency, flows);
+        sender_waits, in_line, from_resident, read_by_head, size, received, held, occupancy,
+        latency, flows);
 }
 
 template <class Bytes>

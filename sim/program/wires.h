@@ -51,6 +51,7 @@ struct Channel {
   int replay = -1;
   bool synchronous = false;    // the transfer needs both streams, from its start to its arrival
   bool sender_waits = false;   // its stream stands until the message has left
+  bool in_line = false;        // streams beside the ops send and take its messages, in turn
   bool from_resident = false;  // a copy of resident bytes: nothing to give back once it has left
   bool read_by_head = false;   // of the sender, too: given back when both have, see Buffer::message
   Bytes bytes;                 // on one device of the sender
@@ -101,6 +102,7 @@ struct Event {
   int collective = -1;    // in Program::collectives
   int gives_back = -1;    // in Program::buffers: what each member no longer holds when it is done
   int next = -1;          // event that is recorded when this one is complete: a collective's answer
+  int message = -1;       // channel: who waits stands for one of its messages, on its way at last
   int kept = 5;           // complete generations of a collective that may still be waited for
   bool in_turn = false;   // who records it stands until the collectives before it are done
 };

@@ -307,6 +307,9 @@ class Draw {
     const bool bounded = !laid_ && chance(0.2);
     if (bounded) schedule["queue"] = queue();
     if (!bounded && !laid_ && chance(0.1)) schedule["copies"] = "compute_stream";
+    if (chance(0.15)) {  // some are refused
+      schedule.update(Json{{"message_order", "rank"}, {"batched_messages", chance(0.5)}});
+    }
     if (name == "pipedream" && chance(0.3)) schedule["update_every"] = 1;
     pairs_ = (laid_ ? name[0] == 'd' || name == "interleaved" : name == "1f1b" && stages_ == 1) &&
              !schedule.contains("overlap");

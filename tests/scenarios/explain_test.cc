@@ -55,6 +55,17 @@ TEST_CASE("naive training with latency gains what its period says") {
   CHECK(change_with(answers, "cluster.link.bandwidth=200 GB/s").gain == Seconds(0));
 }
 
+TEST_CASE("lines of pairs gain the stall that one line a rank has behind early receives") {
+  // p = 4 ranks, v = 2 chunks, F = B = 1 ms: p (p - 2) (v - 1) ops.
+  const Answers answers = answers_of(
+      {"model.modules=[{\"repeat\": 8, \"forward\": \"1 ms\", \"backward_input\": \"0.5 ms\", "
+       "\"backward_weight\": \"0.5 ms\", \"output\": \"0 B\"}]",
+       "training.micro_batches=8",
+       R"(training.schedule={"kind": "interleaved", "message_order": "rank"})"});
+  CHECK(change_with(answers, "training.schedule.message_order=pair").gain.value() ==
+        doctest::Approx(8e-3).epsilon(1e-9));
+}
+
 TEST_CASE("an explanation that is stopped keeps what was tried, and counts the others") {
   const Answers whole = answers_of({});
   const JsonValue value = parse_json(kFourModules, "test.json");

@@ -94,7 +94,9 @@ TEST_CASE("everything in a run begins when its cause says, in random programs of
   int runs = 0, without = 0;
   for (std::uint64_t seed = 0; seed < 900; ++seed) {
     Random random(301, seed);
-    const TestChain chain = seed % 3 == 0 ? random_choosing_chain(random) : random_chain(random);
+    const TestChain chain = seed % 3 == 0   ? random_choosing_chain(random)
+                            : seed % 5 == 1 ? random_chain_in_line(random)
+                                            : random_chain(random);
     const Program program = program_of(chain);
     const auto run = run_of(program);
     if (!run) continue;
@@ -117,7 +119,7 @@ TEST_CASE("everything in a run begins when its cause says, in random programs of
 TEST_CASE("the critical path fills the run, and ops and bubbles of each device its window") {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     Random random(302, seed);
-    const TestChain chain = random_chain(random);
+    const TestChain chain = seed % 5 == 1 ? random_chain_in_line(random) : random_chain(random);
     const Program program = program_of(chain);
     const auto run = run_of(program);
     if (!run || run->log.spans.empty()) continue;

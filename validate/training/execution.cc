@@ -177,6 +177,10 @@ NeuralNetwork network_of(const Question& scenario) {
     refuse(scenario, "/training/schedule/vocabulary",
            "a vocabulary that ranks divide is simulated only; expected \"whole\"");
   }
+  if (training.schedule.messages.lines != MessageOrder::Lines::Free) {
+    refuse(scenario, "/training/schedule/message_order",
+           "messages that stand in line are simulated only; expected \"free\"");
+  }
   if (!scenario.layout.layer_layouts.empty()) {
     refuse(scenario, "/parallel/layer_layouts",
            "layers of other degrees are simulated only; expected one layout of all layers");

@@ -6,12 +6,10 @@
 // it.
 #include "sim/plan/orders/schedule_text.h"
 
-#include <algorithm>
-#include <set>
 #include <span>
-#include <utility>
 
 #include "base/error.h"
+#include "sim/plan/orders/message_order.h"
 #include "sim/plan/orders/schedule_draft.h"
 
 namespace interlock {
@@ -60,95 +58,46 @@ const Action& compute_at(const Draft& draft, int rank, int place) {
   CHECK(false, "an op that was read from a cell");
 }
 
-struct WrittenCell {
-  std::string text;
-  bool message = false;
-};
-using Rows = std::vector<std::vector<WrittenCell>>;
-
-/// Returns the op at `place`, or the pair that begins there; nothing at the end.
-std::span<const Op> next_cell(std::span<const Op> ops, std::size_t place) {
-  if (place == ops.size()) return {};
-  CHECK(!ops[place].overlaps_next || place + 1 < ops.size(), "an op overlaps the next of its rank");
-  return ops.subspan(place, ops[place].overlaps_next ? 2 : 1);
-}
-
+/// Returns the cell of the ops of one turn.
 std::string cell_text(std::span<const Op> ops, const StepOrder& order) {
   if (ops.size() == 1) return name_of(ops.front(), order);
   return "(" + name_of(ops[0], order) + ";" + name_of(ops[1], order) + ")OVERLAP_F_B";
 }
 
-/// Appends the send of what `op` makes to its rank's row, and the receive to the other's.
-void append_message(Rows& rows, const Op& op, const StepOrder& order) {
-  const int stages = order.stages / order.copies, place = op.stage % stages;
+/// Returns e.g. "1RECV_F0", of a message that 0F0 makes: of the stage at that end.
+std::string message_text(const RankTurn& turn, const StepOrder& order) {
+  const Op& op = turn.made_by;
   const bool forward = op.kind == OpKind::F;
-  if (op.kind == OpKind::W || place == (forward ? stages - 1 : 0)) return;
-  const int ahead = forward ? 1 : -1;
-  const int from = order.rank_of_stage[op.stage], to = order.rank_of_stage[op.stage + ahead];
-  if (from == to) return;
-  const std::string what = (forward ? "F" : "B") + std::to_string(op.micro_batch);
-  rows[from].push_back({std::to_string(place) + "SEND_" + what, true});
-  rows[to].push_back({std::to_string(place + ahead) + "RECV_" + what, true});
+  const int stage = op.stage % (order.stages / order.copies);
+  const int end = turn.sends ? stage : stage + (forward ? 1 : -1);
+  return std::to_string(end) + (turn.sends ? "SEND_" : "RECV_") + (forward ? "F" : "B") +
+         std::to_string(op.micro_batch);
 }
 
-/// Writes an order cell by cell, each once what it needs is written.
-class RowsWriter {
- public:
-  RowsWriter(const StepOrder& order, TextMessages messages)
-      : order_(order),
-        messages_(messages != TextMessages::None),
-        stages_(order.stages / order.copies),
-        rows_(order.ranks.size()),
-        next_(order.ranks.size(), 0) {}
-
-  /// Writes the next cell of `rank`. Returns false if it waits for another rank, or at the end.
-  bool write_next(std::size_t rank) {
-    const std::span<const Op> ops = next_cell(order_.ranks[rank], next_[rank]);
-    const auto ready = [this](const Op& op) { return is_ready(op); };
-    if (ops.empty() || !std::all_of(ops.begin(), ops.end(), ready)) return false;
-    next_[rank] += ops.size();
-    if (ops.front().kind == OpKind::U) return true;
-    rows_[rank].push_back({cell_text(ops, order_)});
-    for (const Op& op : ops) finish(op);
-    return true;
-  }
-  bool at_end(std::size_t rank) const { return next_[rank] == order_.ranks[rank].size(); }
-  const Rows& rows() const { return rows_; }
-
- private:
-  static bool passes_gradient(const Op& op) { return op.kind == OpKind::I || op.kind == OpKind::B; }
-  bool is_ready(const Op& op) const {
-    const int place = op.stage % stages_;
-    if (op.kind == OpKind::F) {
-      return place == 0 || forwards_.contains({op.stage - 1, op.micro_batch});
+/// Returns the row of a rank; messages that stand side by side are one cell if `batched`.
+std::string row_text(const std::vector<RankTurn>& turns, const std::vector<Op>& ops,
+                     const StepOrder& order, TextMessages messages) {
+  std::vector<std::string> cells;
+  std::size_t place = 0;
+  for (std::size_t i = 0; i < turns.size(); ++i) {
+    const auto count = static_cast<std::size_t>(turns[i].ops);
+    if (count > 0) {
+      if (ops[place].kind != OpKind::U) {
+        cells.push_back(cell_text(std::span(ops).subspan(place, count), order));
+      }
+      place += count;
+      continue;
     }
-    const bool waits = passes_gradient(op) && place < stages_ - 1;
-    return !waits || backwards_.contains({op.stage + 1, op.micro_batch});
+    if (messages == TextMessages::None) continue;
+    std::string cell = message_text(turns[i], order);
+    const std::size_t first = i;
+    while (messages == TextMessages::Batched && i + 1 < turns.size() && turns[i + 1].ops == 0) {
+      cell += ";" + message_text(turns[++i], order);
+    }
+    cells.push_back(i > first ? "(" + cell + ")BATCH_P2P" : cell);
   }
-  void finish(const Op& op) {
-    if (op.kind == OpKind::F) forwards_.insert({op.stage, op.micro_batch});
-    if (passes_gradient(op)) backwards_.insert({op.stage, op.micro_batch});
-    if (messages_) append_message(rows_, op, order_);
-  }
-
-  const StepOrder& order_;
-  bool messages_;
-  int stages_;  // of a copy
-  Rows rows_;
-  std::vector<std::size_t> next_;                       // (ranks) op
-  std::set<std::pair<int, int>> forwards_, backwards_;  // stages and micro-batches that are done
-};
-
-std::string row_text(const std::vector<WrittenCell>& row, bool batched) {
   std::string text;
-  for (std::size_t i = 0; i < row.size();) {
-    std::size_t end = i + 1;
-    while (batched && row[i].message && end < row.size() && row[end].message) ++end;
-    std::string cell = row[i].text;
-    for (std::size_t k = i + 1; k < end; ++k) cell += ";" + row[k].text;
-    text += (text.empty() ? "" : ",") + (end > i + 1 ? "(" + cell + ")BATCH_P2P" : cell);
-    i = end;
-  }
+  for (const std::string& cell : cells) text += (text.empty() ? "" : ",") + cell;
   return text;
 }
 
@@ -170,18 +119,10 @@ StepOrder parse_schedule_text(std::string_view text, const std::string& file) {
 }
 
 std::string schedule_text(const StepOrder& order, TextMessages messages) {
-  RowsWriter writer(order, messages);
-  const std::size_t ranks = order.ranks.size();
-  for (bool more = true; more;) {
-    more = false;
-    for (std::size_t rank = 0; rank < ranks; ++rank) more |= writer.write_next(rank);
-  }
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    CHECK(writer.at_end(rank), "an order in which every rank can go on");
-  }
+  const auto turns = turns_with_messages(order, ReceivePlace::Early);
   std::string text;
-  for (const auto& row : writer.rows()) {
-    text += row_text(row, messages == TextMessages::Batched) + "\n";
+  for (std::size_t rank = 0; rank < turns.size(); ++rank) {
+    text += row_text(turns[rank], order.ranks[rank], order, messages) + "\n";
   }
   return text;
 }

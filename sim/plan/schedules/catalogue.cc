@@ -74,6 +74,33 @@ std::string vocabulary_problem(const SchedulePolicy& policy) {
   return "";
 }
 
+std::string message_problem(const SchedulePolicy& policy) {
+  const ScheduleEntry& entry = *policy.kind;
+  const std::string name = "\"" + entry.name + "\" ";
+  const char* const others = "; expected it with e.g. \"1f1b\" or \"interleaved\"";
+  if (entry.order == OrderSource::Search) {
+    return name +
+           "looks for an order whose messages are free; expected \"free\", or the order that "
+           "it finds in a file";
+  }
+  if (!entry.flushes) return name + "has no step after which all messages have been read" + others;
+  if (entry.slices) return name + "has messages of slices" + others;
+  if (policy.vocabulary != VocabularySplit::Whole) {
+    return "sums of a divided vocabulary stand in no line; expected \"vocabulary\" \"whole\" "
+           "beside "
+           "it";
+  }
+  if (policy.queue.kind != QueuePolicy::Kind::Unlimited) {
+    return "messages wait for both of their ranks, in no queue; expected \"queue\" \"unlimited\" "
+           "beside it";
+  }
+  if (policy.copies_on_compute_stream) {
+    return "lines of messages stand beside compute; expected \"copies\" \"overlapped\" beside it";
+  }
+  if (policy.bulk_synchronous) return "a phase has no messages in turn; expected \"futures\"";
+  return "";
+}
+
 Schedule make_schedule(const ScheduleInputs& inputs) {
   Schedule schedule = inputs.policy.kind->make(inputs);
   if (inputs.policy.deferred_readout > 0) defer_readout(schedule, inputs.policy.deferred_readout);

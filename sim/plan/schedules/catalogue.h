@@ -43,6 +43,7 @@ struct SchedulePolicy {
   const ScheduleEntry* kind = &schedule_named("1f1b");
   bool split_backward = false;
   QueuePolicy queue;
+  MessageOrder messages;
   bool copies_on_compute_stream = false;
   bool waits_for_sends = false;   // a stream stands until what it sends has left
   int message_parts = 1;          // tensor devices that send a part each of what all of them hold

@@ -37,6 +37,18 @@ inline bool of_vocabulary(OpKind kind) { return kind >= OpKind::S; }
 /// Source: Yeung et al., arXiv 2411.05288, algorithms 1 and 2.
 enum class VocabularySplit : std::uint8_t { Whole, TwoBarriers, OneBarrier };
 
+/// Says how a rank starts its messages. Free: each leaves as soon as it is made. Rank: sends and
+/// receives stand in one line, and each begins when the one before it is done, as on the one stream
+/// of a communicator; Pair: likewise, with a line for each other rank. A transfer needs both ends.
+/// Batched: those of a line that stand side by side begin together. Late: a receive stands before
+/// the op that reads it, not where its sender is if every op takes a turn.
+/// Source: torch/distributed/pipelining/schedules.py (PyTorch), p2p_communication.py (Megatron).
+struct MessageOrder {
+  enum class Lines { Free, Rank, Pair };
+  Lines lines = Lines::Free;
+  bool batched = false, late = false;
+};
+
 /// One compute op: `kind` of `stage` for `micro_batch`, by the gradient of `loss`.
 struct Op {
   OpKind kind = OpKind::F;
@@ -102,6 +114,8 @@ struct SchedulePolicy;
 std::string deferral_problem(const SchedulePolicy& policy);
 /// Says likewise why no vocabulary can be divided among ranks.
 std::string vocabulary_problem(const SchedulePolicy& policy);
+/// Says likewise why messages of ranks cannot stand in lines.
+std::string message_problem(const SchedulePolicy& policy);
 
 /// Splits run `run` of `sequence` into its first `turns` turns and the others. REQUIRES: 0 < turns
 /// < its repeats.

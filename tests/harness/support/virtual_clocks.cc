@@ -254,6 +254,10 @@ bool VirtualClocks::wait(Stream& stream) {
   if (event.collective >= 0) {
     const Ticks began = std::max(generation.joined, stream.since);
     stream.collectives += std::max<Ticks>(0, generation.time - began);
+  } else if (event.message >= 0 && generation.time > stream.since) {
+    const Channel& channel = program_.channels[event.message];
+    stream.message_arrival = generation.time;
+    stream.message_sent = generation.time - in_ticks(channel.occupancy) - in_ticks(channel.latency);
   }
   return true;
 }

@@ -309,6 +309,11 @@ std::string describe(const TestChain& chain) {
   flag(policy.deferred_readout > 0, ", readout deferred");
   flag(policy.vocabulary == VocabularySplit::TwoBarriers, ", vocab-1");
   flag(policy.vocabulary == VocabularySplit::OneBarrier, ", vocab-2");
+  flag(policy.messages.lines == MessageOrder::Lines::Rank, ", in line by rank");
+  flag(policy.messages.lines == MessageOrder::Lines::Pair, ", in line by pair");
+  flag(policy.messages.batched, ", batched");
+  flag(policy.messages.late, ", late");
+  flag(policy.waits_for_sends, ", waiting for sends");
   flag(policy.copies_on_compute_stream, ", copies on compute stream");
   flag(policy.barrier, ", barrier");
   flag(strategy.all_heads, ", all heads");

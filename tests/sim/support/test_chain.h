@@ -56,6 +56,8 @@ TestChain random_chain(Random& random, std::string_view kind);
 void draw_costs(TestChain& chain, Random& random);
 /// Draws a chain with an eager schedule of several sequences on some rank.
 TestChain random_choosing_chain(Random& random);
+/// Draws a chain whose messages stand in line.
+TestChain random_chain_in_line(Random& random);
 /// Returns `chain` in words, for INFO.
 std::string describe(const TestChain& chain);
 

@@ -1,0 +1,70 @@
+// Messages in line as scenarios ask for them: what is refused, and that they change the step alone.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/scenarios/plan/small_run.h"
+
+namespace interlock::message_order_test {
+namespace {
+
+/// Returns eight micro-batches on four ranks, and `more`.
+Overrides on_four_ranks(const Overrides& more) {
+  Overrides all = small_run({R"(cluster={"machine": "dgx-a100-80g", "devices": 4})",
+                             "model.layers=16", "parallel.pipeline=4",
+                             "training.global_batch_size=8", "training.micro_batch_size=1"});
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+std::string refused(const std::string& members) {
+  return mistakes(on_four_ranks({"training.schedule={" + members + "}"}));
+}
+
+TEST_CASE("an early receive holds sends up in one line a rank, not in lines of pairs") {
+  const auto step = [](const std::string& members) {
+    return step_of(
+        run(on_four_ranks({"training.schedule={\"kind\": \"interleaved\"" + members + "}"})));
+  };
+  const double free = step(""), pair = step(R"(, "message_order": "pair")"),
+               rank = step(R"(, "message_order": "rank")");
+  CHECK(free <= pair);
+  CHECK(pair < rank * 0.95);
+}
+
+TEST_CASE("messages that cannot stand in line are refused in one sentence") {
+  const std::string place = "set: /training/schedule/message_order: ";
+  const std::string order = R"(, "message_order": "rank")";
+  CHECK(refused(R"("kind": "pipedream")" + order) ==
+        place +
+            "\"pipedream\" has no step after which all messages have been read; expected it "
+            "with e.g. \"1f1b\" or \"interleaved\"");
+  CHECK(refused(R"("kind": "terapipe")" + order) ==
+        place +
+            "\"terapipe\" has messages of slices; expected it with e.g. \"1f1b\" or "
+            "\"interleaved\"");
+  CHECK(refused(R"("kind": "auto")" + order) ==
+        place +
+            "\"auto\" looks for an order whose messages are free; expected \"free\", or the "
+            "order that it finds in a file");
+  CHECK(refused(R"("kind": "1f1b", "queue": {"buffered": 2})" + order) ==
+        place +
+            "messages wait for both of their ranks, in no queue; expected \"queue\" "
+            "\"unlimited\" beside it");
+  CHECK(refused(R"("kind": "1f1b", "copies": "compute_stream")" + order) ==
+        place +
+            "lines of messages stand beside compute; expected \"copies\" \"overlapped\" "
+            "beside it");
+  CHECK(refused(R"("kind": "1f1b", "execution": "bulk_synchronous")" + order) ==
+        place + "a phase has no messages in turn; expected \"futures\"");
+  CHECK(refused(R"("kind": "1f1b", "batched_messages": true)") ==
+        "set: /training/schedule/batched_messages: messages are free to leave; expected "
+        "\"message_order\" \"rank\" or \"pair\" beside it");
+  CHECK(
+      mistakes(on_four_ranks({"parallel.stages=8",
+                              R"(training.schedule={"kind": "1f1b", "message_order": "pair"})"})) ==
+      place +
+          "a rank with several stages chooses their order while it runs; expected one stage "
+          "a rank, or a schedule that lays out several");
+  CHECK(refused(R"("kind": "1f1b", "receives": "late", "batched_messages": true)" + order) == "");
+}
+
+}  // namespace
+}  // namespace interlock::message_order_test
