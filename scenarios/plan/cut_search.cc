@@ -159,16 +159,15 @@ class CutSearch {
     return entry->second;
   }
 
-  /// Returns the time of a bound; infinite if it shows that the choice is not better than `known`.
+  /// Returns the time that is expected of a choice; infinite if it is no better than `known` then,
+  /// or does not fit: looks are few, and go to what promises most.
   double bound(const Choice& choice, const Verdict& known) {
     ++bounds_;
     try {
       const StepEstimate bound = estimate_step(plan_of(choice), Grade::PlanBound);
       const bool fits = bound.fullest <= capacity(bound.memory_capacity);
-      const double time = bound.time.value();
-      const bool decided = known.lack == 0 && (!fits || time > known.time * (1 + kSameTime));
-      if (decided) return kInfinity;
-      return time;
+      const bool slower = bound.expected.value() > known.time * (1 + kSameTime);
+      return known.lack == 0 && (!fits || slower) ? kInfinity : bound.expected.value();
     } catch (const Error&) {
       return kInfinity;
     }

@@ -12,8 +12,7 @@
 // takes no less than the ops of its device in between, or than the way of the first micro-batch up
 // to some device, the ops of that one, and the way of the last micro-batch back. Stages of a device
 // share groups, whose messages go one by one: those of stages whose last backwards come after some
-// instant come after it.
-// Memory: states stay; a stage keeps the stash of a micro-batch from forward to last backward.
+// instant come after it. Memory: states stay; a stage keeps a stash from forward to last backward.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -28,11 +27,9 @@
 #include "sim/plan/stage_cost.h"
 
 namespace interlock {
-
 namespace {
 
 using GroupTimes = std::array<Seconds, kMeshAxes>;
-
 Seconds longest(const GroupTimes& times) { return *std::max_element(times.begin(), times.end()); }
 
 /// Bounds the time of an op from below. An op lasts no shorter than its kernels with the exchanges
@@ -151,8 +148,8 @@ struct StageSpan {
 
 /// A rank's part of a step.
 struct RankWork {
-  Seconds kernels, time;  // of all its ops, without exchanges and with them
-  Seconds behind;         // of this, what comes after its last backward of an input gradient
+  Seconds kernels, time, in_turn;  // of its ops: alone, with exchanges, if streams took turns
+  Seconds behind;  // of this, what comes after its last backward of an input gradient
   int first_stage = 0, last_stage = 0;  // of its first forward, and of that backward
   Bytes memory;
   std::vector<StageSpan> spans;  // of stages of which both are there, by `last`
@@ -170,7 +167,7 @@ LowerInputs inputs_of_step(const Plan& whole) {
 }
 
 struct StepBound {
-  Seconds time;
+  Seconds time, in_turn;           // with streams as they are, and if they took turns
   Bytes memory;                    // of the device that takes most
   Bytes fullest, memory_capacity;  // of the fullest device; capacity 0: unknown
   Seconds busy;                    // of kernels in a step, a mean over the devices
@@ -181,7 +178,8 @@ StepEstimate estimate_of(const StepBound& bound) {
           .memory = bound.memory,
           .fullest = bound.fullest,
           .memory_capacity = bound.memory_capacity,
-          .busy = bound.time > Seconds(0) ? std::min(1.0, bound.busy / bound.time) : 0};
+          .busy = bound.time > Seconds(0) ? std::min(1.0, bound.busy / bound.time) : 0,
+          .expected = std::max(bound.time, bound.in_turn)};
 }
 
 class PlanWork {
@@ -189,6 +187,7 @@ class PlanWork {
   explicit PlanWork(const Plan& plan)
       : times_(plan.question), inputs_(inputs_of_step(plan)), costs_(inputs_) {}
   PlanWork(const PlanWork&) = delete;  // its costs point into it
+  PlanWork& operator=(const PlanWork&) = delete;
 
   StepEstimate bound() const {
     const Schedule& schedule = inputs_.schedule;
@@ -197,6 +196,7 @@ class PlanWork {
     StepBound bound = {.memory_capacity = capacity_of(0)};
     for (const RankWork& rank : ranks) {
       bound.time = std::max(bound.time, rank.time);
+      bound.in_turn = std::max(bound.in_turn, rank.in_turn);
       bound.memory = std::max(bound.memory, rank.memory);
       const Bytes capacity = capacity_of(static_cast<int>(&rank - ranks.data()));
       if (capacity == bound.memory_capacity
@@ -526,8 +526,9 @@ class PlanWork {
       }
       if (inputs_.policy.in_flight == 1) longest = std::max(longest, work.time - before);
     }
+    work.in_turn = work.time;
     if (inputs_.policy.in_flight > 1 || inputs_.schedule.ranks[rank].size() > 1) {
-      work.time = std::max(work.kernels, longest);
+      work.time = std::min(work.in_turn, std::max(work.kernels, longest));
     }
     std::erase_if(work.spans, [](const StageSpan& span) { return span.last < Seconds(0); });
     std::sort(work.spans.begin(), work.spans.end(),
@@ -579,9 +580,8 @@ StepEstimate bound_layout(const Question& question, const ScheduleFamily& family
   }
   // Weights come before a forward and before its backward, which frozen modules may not have.
   const int gathers = global && whole.frozen + whole.frozen_experts == Bytes(0) ? 2 : 1;
-  const DataParallel& policy = layout.data_parallel;
-  const auto mesh_of = [layers = layout.layers()](int number) { return layers.at(number); };
-  for (int i = 0; i < gathers; ++i) ops += times.of_gathers(policy, mesh_of, whole, 0);
+  const auto of = [layers = layout.layers()](int number) { return layers.at(number); };
+  for (int i = 0; i < gathers; ++i) ops += times.of_gathers(layout.data_parallel, of, whole, 0);
   Seconds time = training.schedule.passes_in_pairs ? ops.in_pair() : ops.alone();
   // An input gradient that no stage needs may be skipped, wherever stages begin.
   for (const StageCost& module : *modules) {

@@ -39,6 +39,7 @@ struct StepEstimate {
   bool exact = true;          // false: a Look at what shares links, or at devices that differ
   bool shares_links = false;  // the simulated program does
   bool folds = true;          // of Look: devices that stand for others do so exactly
+  Seconds expected;           // of PlanBound: if no op computed while another waits, to order by
   bool chooses = false;       // some rank chooses its order at run time: contention may help it
 };
 
@@ -53,8 +54,8 @@ StepEstimate bound_plan(const Plan& plan);
 struct ScheduleFamily {
   double overlap = 0;       // the most that one lets ops overlap, see SchedulePolicy
   bool keeps_stash = true;  // each keeps all that a forward made until its backward
-  /// In some, a rank has several streams, one of which computes while another waits; nothing: if it
-  /// has several stages.
+  /// Whether a rank may have several streams, one of which computes while another waits; empty: if
+  /// it has several stages.
   std::optional<bool> streams = {};
 };
 
