@@ -309,6 +309,19 @@ TEST_CASE("flows of a collective over one card weigh as much folded as not") {
   CHECK(count.equal + count.refused > 5);
 }
 
+TEST_CASE("collectives of one group have shares of their own, folded or not") {
+  // Of eight tensor devices on two nodes, gathers have one message on a port where sums have two.
+  LayoutTrial trial = {
+      .model = small_transformer(6, false),
+      .cluster = clusters().at("a card for each device"),
+      .parallel = R"("data": 2, "tensor": 8, "sequence_parallel": true)",
+      .training = R"("strategy": "global", "micro_batches": 4, "global_batch_size": 128,
+                     "steps": 2, "optimizer": "adam")"};
+  CHECK(check_foldings(trial, 1e-9).equal == 4);
+  trial.parallel = R"("pipeline": 2, "tensor": 8, "sequence_parallel": true)";
+  CHECK(check_foldings(trial, 1e-9).equal == 2);
+}
+
 TEST_CASE("a rendezvous lets its sender go as if its message met no equal one, folded or not") {
   // Two workers that train apart send their activations by one card.
   const LayoutTrial trial = {
