@@ -310,7 +310,7 @@ TEST_CASE("flows of a collective over one card weigh as much folded as not") {
 }
 
 TEST_CASE("collectives of one group have shares of their own, folded or not") {
-  // Of eight tensor devices on two nodes, gathers have one message on a port where sums have two.
+  // Gathers of eight tensor devices on two nodes have one message on a port, sums have two.
   LayoutTrial trial = {
       .model = small_transformer(6, false),
       .cluster = clusters().at("a card for each device"),
