@@ -336,7 +336,8 @@ void Wiring::make_flows(int index) {
   const std::vector<Flow>& own = planned_[index].plan->flows;
   for (std::size_t f = 0; f < own.size(); ++f) {
     std::vector<Bytes>& equal = flows[class_ways.of_flow[f]];
-    if (equal.empty() || !folded_.folds()) equal.emplace_back(0);
+    if (equal.empty() || !folded_.folds()) equal.push_back(own[f].bytes);
+    if (equal.back() != own[f].bytes) planned_[index].uneven = true;
     equal.back() = std::max(equal.back(), own[f].bytes);
   }
   for (std::size_t w = 0; w < flows.size(); ++w) {
@@ -425,7 +426,10 @@ std::string Wiring::share_links() {
   std::vector<LinkUse> uses = link_uses();
   const std::vector<bool> meets = communicators_that_meet(uses);
   const auto communicators = static_cast<int>(meets.size());
-  if (!alone_) share_in_turn(uses, meets);
+  if (!alone_) {
+    problem = uneven_flows(meets);
+    share_in_turn(uses, meets);
+  }
   for (std::size_t l = 0; l < uses.size(); ++l) {
     LinkUse& use = uses[l];
     auto& link = program_.links[l];
@@ -446,6 +450,16 @@ std::string Wiring::share_links() {
   }
   for (std::size_t c = 0; c < planned_.size(); ++c) note_loads(static_cast<int>(c));
   return problem;
+}
+
+/// Says whether flows of other sizes than what stands for them meet others; empty if none do.
+std::string Wiring::uneven_flows(const std::vector<bool>& meets) const {
+  for (const Planned& planned : planned_) {
+    if (!planned.uneven || !meets[static_cast<std::size_t>(planned.doers.communicator)]) continue;
+    return "the devices with device " + std::to_string(planned.doers.group.front()) +
+           " send more and less in one collective, beside others";
+  }
+  return "";
 }
 
 /// Gives each collective its own share of the links that its communicator alone uses.

@@ -75,6 +75,7 @@ class Wiring {
     std::shared_ptr<const FoldedLinks::Orbit> orbit;
     double size = 1;                         // of the bytes in the orbit
     const CollectiveLinks* links = nullptr;  // of flows of that size
+    bool uneven = false;                     // one flow stands for larger and smaller ones
   };
   using SharedPlan = std::shared_ptr<const CollectivePlan>;
   int add_collective(const Exchange& exchange, const SharedPlan& plan, const Doers& doers);
@@ -93,6 +94,7 @@ class Wiring {
   void note_use(std::vector<LinkUse>& uses, int user, const std::vector<int>& wires,
                 const FoldedLinks::Orbit& orbit);
   std::vector<bool> communicators_that_meet(const std::vector<LinkUse>& uses) const;
+  std::string uneven_flows(const std::vector<bool>& meets) const;
   void share_in_turn(std::vector<LinkUse>& uses, const std::vector<bool>& meets);
   /// By link of the program, how many equals of a wire's flow cross each link of its class at once;
   /// 0 where not all of the class are crossed alike.

@@ -322,6 +322,25 @@ TEST_CASE("collectives of one group have shares of their own, folded or not") {
   CHECK(check_foldings(trial, 1e-9).equal == 2);
 }
 
+TEST_CASE("devices that send more and less in one collective fold exactly or not at all") {
+  // Sums over three nodes go by trees, whose roots send less than others, beside tensor groups.
+  LayoutTrial trial = {
+      .model = R"({"kind": "transformer", "hidden_size": 384, "attention_heads": 12, "layers": 4,
+                   "vocab_size": 12288, "sequence_length": 256, "tied_embeddings": false})",
+      .cluster = R"({"machine": "dgx-a100-40g", "nodes": 3})",
+      .parallel = "",
+      .training = R"("strategy": "global", "precision": "bf16", "micro_batches": 2,
+                     "global_batch_size": 48, "steps": 3, "optimizer": "adam")"};
+  for (const char* parallel :
+       {R"("data": 12, "tensor": 2)", R"("data": 6, "tensor": 4)", R"("pipeline": 2, "data": 12)",
+        R"("data": 12, "context": 2)", R"("data": 24)"}) {
+    CAPTURE(parallel);
+    trial.parallel = parallel;
+    const Count count = check_foldings(trial, 1e-7);
+    CHECK(count.equal + count.refused >= 1);
+  }
+}
+
 TEST_CASE("a rendezvous lets its sender go as if its message met no equal one, folded or not") {
   // Two workers that train apart send their activations by one card.
   const LayoutTrial trial = {
