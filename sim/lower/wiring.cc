@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "sim/lower/links/shared_links.h"
+#include "sim/lower/links/turns.h"
 
 namespace interlock {
 
@@ -335,7 +336,8 @@ void Wiring::make_flows(int index) {
   const std::vector<Flow>& own = planned_[index].plan->flows;
   for (std::size_t f = 0; f < own.size(); ++f) {
     std::vector<Bytes>& equal = flows[class_ways.of_flow[f]];
-    if (equal.empty() || !folded_.folds()) equal.emplace_back(0);
+    if (equal.empty() || !folded_.folds()) equal.push_back(own[f].bytes);
+    if (equal.back() != own[f].bytes) planned_[index].uneven = true;
     equal.back() = std::max(equal.back(), own[f].bytes);
   }
   for (std::size_t w = 0; w < flows.size(); ++w) {
@@ -424,6 +426,10 @@ std::string Wiring::share_links() {
   std::vector<LinkUse> uses = link_uses();
   const std::vector<bool> meets = communicators_that_meet(uses);
   const auto communicators = static_cast<int>(meets.size());
+  if (!alone_) {
+    problem = uneven_flows(meets);
+    share_in_turn(uses, meets);
+  }
   for (std::size_t l = 0; l < uses.size(); ++l) {
     LinkUse& use = uses[l];
     auto& link = program_.links[l];
@@ -446,6 +452,34 @@ std::string Wiring::share_links() {
   return problem;
 }
 
+/// Says whether flows of other sizes than what stands for them meet others; empty if none do.
+std::string Wiring::uneven_flows(const std::vector<bool>& meets) const {
+  for (const Planned& planned : planned_) {
+    if (!planned.uneven || !meets[static_cast<std::size_t>(planned.doers.communicator)]) continue;
+    return "the devices with device " + std::to_string(planned.doers.group.front()) +
+           " send more and less in one collective, beside others";
+  }
+  return "";
+}
+
+/// Gives each collective its own share of the links that its communicator alone uses.
+void Wiring::share_in_turn(std::vector<LinkUse>& uses, const std::vector<bool>& meets) {
+  std::vector<LinkMessages> messages(planned_.size());
+  for (std::size_t c = 0; c < planned_.size(); ++c) {
+    const Collective& collective = program_.collectives[c];
+    if (!meets[static_cast<std::size_t>(collective.communicator)]) continue;
+    for (const Collective::Flow& flow : collective.flows) {
+      for (const int link : program_.wires[flow.wire].links) {
+        if (uses[link].users == 1 && uses[link].varies) ++messages[c][link].simulated;
+      }
+    }
+    if (messages[c].empty()) continue;
+    const auto classes = folded_.class_uses(*planned_[c].orbit);
+    for (auto& [link, counts] : messages[c]) counts.all = classes.at(raw_links_[link]).most;
+  }
+  for (const auto& [link, share] : weigh_turns(program_, messages)) uses[link].share = share;
+}
+
 std::vector<Wiring::Crossings> Wiring::crossings_of_equals() {
   std::vector<Crossings> crossings(program_.wires.size());
   for (std::size_t w = 0; w < orbits_.size(); ++w) {
@@ -454,8 +488,8 @@ std::vector<Wiring::Crossings> Wiring::crossings_of_equals() {
     crossings[w] = alike_crossings(counts);
   }
   std::set<const FoldedLinks::Orbit*> seen;
-  for (const Planned& planned : planned_) {
-    if (seen.insert(planned.orbit.get()).second) add_crossings_of(planned, crossings);
+  for (std::size_t c = 0; c < planned_.size(); ++c) {
+    if (seen.insert(planned_[c].orbit.get()).second) add_crossings_of(c, crossings);
   }
   return crossings;
 }
@@ -481,7 +515,8 @@ Wiring::Crossings Wiring::alike_crossings(const std::unordered_map<LinkId, int>&
 
 /// Adds those of the flows of a collective. Flows of different sizes on one wire are not alike, nor
 /// are those of collectives that use a wire differently.
-void Wiring::add_crossings_of(const Planned& planned, std::vector<Crossings>& crossings) {
+void Wiring::add_crossings_of(std::size_t collective, std::vector<Crossings>& crossings) {
+  const Planned& planned = planned_[collective];
   const FoldedLinks::ClassWays& class_ways = ways_of(planned);
   const std::vector<Flow>& flows = planned.plan->flows;
   if (flows.empty()) return;
@@ -494,8 +529,7 @@ void Wiring::add_crossings_of(const Planned& planned, std::vector<Crossings>& cr
   const auto& counts = folded_.crossed(*planned.links, member, class_ways.of_flow);
   std::map<int, std::size_t> ways;  // by wire
   for (std::size_t w = 0; w < class_ways.ways.size(); ++w) {
-    const std::tuple key(planned.doers.communicator, 0, class_ways.ways[w]);
-    ways[communicator_wires_.at(key)] = w;
+    ways[program_.collectives[collective].flows[w].wire] = w;  // one of each way, see make_flows
   }
   for (const auto& [wire, way] : ways) {
     Crossings made = alike_crossings(counts[way]);
@@ -543,7 +577,8 @@ void Wiring::note_use(std::vector<LinkUse>& uses, int user, const std::vector<in
     const auto found = classes.find(raw_links_[link]);
     CHECK(found != classes.end(), "an orbit has the links of its messages");
     const double share = static_cast<double>(count) / found->second.most;
-    use.alike = use.alike && found->second.alike && (use.users == 0 || use.share == share);
+    use.varies = use.varies || (use.users > 0 && use.share != share);
+    use.alike = use.alike && found->second.alike && !use.varies;
     use.share = use.users == 0 ? share : std::min(use.share, share);
     if (use.users == 0 || use.last_user != user) ++use.users;
     use.last_user = user;

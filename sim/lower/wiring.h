@@ -75,6 +75,7 @@ class Wiring {
     std::shared_ptr<const FoldedLinks::Orbit> orbit;
     double size = 1;                         // of the bytes in the orbit
     const CollectiveLinks* links = nullptr;  // of flows of that size
+    bool uneven = false;                     // one flow stands for larger and smaller ones
   };
   using SharedPlan = std::shared_ptr<const CollectivePlan>;
   int add_collective(const Exchange& exchange, const SharedPlan& plan, const Doers& doers);
@@ -85,19 +86,22 @@ class Wiring {
   /// The users of a class of links.
   struct LinkUse {
     int users = 0, last_user = 0;
-    double share = 1;   // of the program's link, see ProgramLink
-    bool alike = true;  // on every link of the class, and for every user
+    double share = 1;     // of the program's link, see ProgramLink
+    bool alike = true;    // on every link of the class, and for every user
+    bool varies = false;  // the share, from one collective or user to the next
   };
   std::vector<LinkUse> link_uses();
   void note_use(std::vector<LinkUse>& uses, int user, const std::vector<int>& wires,
                 const FoldedLinks::Orbit& orbit);
   std::vector<bool> communicators_that_meet(const std::vector<LinkUse>& uses) const;
+  std::string uneven_flows(const std::vector<bool>& meets) const;
+  void share_in_turn(std::vector<LinkUse>& uses, const std::vector<bool>& meets);
   /// By link of the program, how many equals of a wire's flow cross each link of its class at once;
   /// 0 where not all of the class are crossed alike.
   using Crossings = std::map<int, int>;
   std::vector<Crossings> crossings_of_equals();
   Crossings alike_crossings(const std::unordered_map<LinkId, int>& counts);
-  void add_crossings_of(const Planned& planned, std::vector<Crossings>& crossings);
+  void add_crossings_of(std::size_t collective, std::vector<Crossings>& crossings);
   bool weigh(int link, const std::vector<Crossings>& crossings, LinkUse& use);
   const FoldedLinks::ClassWays& ways_of(const Planned& planned);
   void note_loads(int collective);

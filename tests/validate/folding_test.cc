@@ -309,6 +309,38 @@ TEST_CASE("flows of a collective over one card weigh as much folded as not") {
   CHECK(count.equal + count.refused > 5);
 }
 
+TEST_CASE("collectives of one group have shares of their own, folded or not") {
+  // Gathers of eight tensor devices on two nodes have one message on a port, sums have two.
+  LayoutTrial trial = {
+      .model = small_transformer(6, false),
+      .cluster = clusters().at("a card for each device"),
+      .parallel = R"("data": 2, "tensor": 8, "sequence_parallel": true)",
+      .training = R"("strategy": "global", "micro_batches": 4, "global_batch_size": 128,
+                     "steps": 2, "optimizer": "adam")"};
+  CHECK(check_foldings(trial, 1e-9).equal == 4);
+  trial.parallel = R"("pipeline": 2, "tensor": 8, "sequence_parallel": true)";
+  CHECK(check_foldings(trial, 1e-9).equal == 2);
+}
+
+TEST_CASE("devices that send more and less in one collective fold exactly or not at all") {
+  // Sums over three nodes go by trees, whose roots send less than others, beside tensor groups.
+  LayoutTrial trial = {
+      .model = R"({"kind": "transformer", "hidden_size": 384, "attention_heads": 12, "layers": 4,
+                   "vocab_size": 12288, "sequence_length": 256, "tied_embeddings": false})",
+      .cluster = R"({"machine": "dgx-a100-40g", "nodes": 3})",
+      .parallel = "",
+      .training = R"("strategy": "global", "precision": "bf16", "micro_batches": 2,
+                     "global_batch_size": 48, "steps": 3, "optimizer": "adam")"};
+  for (const char* parallel :
+       {R"("data": 12, "tensor": 2)", R"("data": 6, "tensor": 4)", R"("pipeline": 2, "data": 12)",
+        R"("data": 12, "context": 2)", R"("data": 24)"}) {
+    CAPTURE(parallel);
+    trial.parallel = parallel;
+    const Count count = check_foldings(trial, 1e-7);
+    CHECK(count.equal + count.refused >= 1);
+  }
+}
+
 TEST_CASE("a rendezvous lets its sender go as if its message met no equal one, folded or not") {
   // Two workers that train apart send their activations by one card.
   const LayoutTrial trial = {
