@@ -116,6 +116,8 @@ std::string deferral_problem(const SchedulePolicy& policy);
 std::string vocabulary_problem(const SchedulePolicy& policy);
 /// Says likewise why messages of ranks cannot stand in lines.
 std::string message_problem(const SchedulePolicy& policy);
+/// Says likewise why their receives cannot stand late.
+std::string late_problem(const SchedulePolicy& policy);
 
 /// Splits run `run` of `sequence` into its first `turns` turns and the others. REQUIRES: 0 < turns
 /// < its repeats.

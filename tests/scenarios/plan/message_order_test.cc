@@ -53,7 +53,7 @@ TEST_CASE("messages that cannot stand in line are refused in one sentence") {
             "lines of messages stand beside compute; expected \"copies\" \"overlapped\" "
             "beside it");
   CHECK(refused(R"("kind": "1f1b", "execution": "bulk_synchronous")" + order) ==
-        place + "a phase has no messages in turn; expected \"futures\"");
+        place + "a phase has no messages in turn; expected \"execution\" \"futures\" beside it");
   CHECK(refused(R"("kind": "1f1b", "batched_messages": true)") ==
         "set: /training/schedule/batched_messages: messages are free to leave; expected "
         "\"message_order\" \"rank\" or \"pair\" beside it");
@@ -63,7 +63,14 @@ TEST_CASE("messages that cannot stand in line are refused in one sentence") {
       place +
           "a rank with several stages chooses their order while it runs; expected one stage "
           "a rank, or a schedule that lays out several");
-  CHECK(refused(R"("kind": "1f1b", "receives": "late", "batched_messages": true)" + order) == "");
+  for (const char* kind : {"1f1b", "gpipe"}) {
+    CHECK(refused("\"kind\": \"" + std::string(kind) +
+                  R"(", "receives": "late", "batched_messages": true)" + order) == "");
+  }
+  CHECK(refused(R"("kind": "interleaved", "receives": "late", "batched_messages": true)" + order) ==
+        "set: /training/schedule/receives: \"interleaved\" has early receives only; expected "
+        "\"early\", or \"late\" with \"1f1b\", as in Megatron-LM, or \"gpipe\"");
+  CHECK(refused(R"("kind": "1f1b", "receives": "early", "batched_messages": false)") == "");
 }
 
 }  // namespace

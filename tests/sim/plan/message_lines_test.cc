@@ -343,7 +343,9 @@ TestChain random_case(Random& random) {
   chain.steps = 3;
   chain.contention = false;
   chain.policy.waits_for_sends = random.integer(0, 3) == 0;
-  const bool may_be_late = chain.policy.kind->name == "1f1b" || chain.policy.kind->name == "gpipe";
+  SchedulePolicy late_policy = chain.policy;
+  late_policy.messages.late = true;
+  const bool may_be_late = late_problem(late_policy).empty();
   chain.policy.messages = {.lines = random.integer(0, 1) == 0 ? Lines::Rank : Lines::Pair,
                            .batched = random.integer(0, 1) == 0,
                            .late = may_be_late && random.integer(0, 1) == 0};
