@@ -237,7 +237,8 @@ class StreamWriter {
     std::vector<int> done;  // by batch
     for (std::size_t b = 0; most > 1 && b < line.size(); ++b) {
       done.push_back(new_event({.recorders = static_cast<int>(tracks[b].size()),
-                                .micro_batches = program_.micro_batches}));
+                                .micro_batches = program_.micro_batches,
+                                .message = line[b].front().channel}));
     }
     for (std::size_t i = 0; i < most; ++i) {
       const auto first = static_cast<int>(instructions_.size());
