@@ -284,8 +284,7 @@ std::vector<ContractKey> order_keys() {
       {"message_order", one_of({"free", "rank", "pair"}), "free",
        "`free`: messages leave as soon as they are made. `rank`: sends and receives of a rank "
        "begin one after the other, each when the one before it is done, as on a communicator of "
-       "NCCL; "
-       "`pair`: likewise, in a line for each other rank. A transfer needs both of its ranks."},
+       "NCCL; `pair`: likewise, in a line for each other rank. A transfer needs both ranks."},
       {"batched_messages", boolean(), "false",
        "Those of a line that stand side by side begin together, and are done together (`BATCH_P2P` "
        "of PyTorch, Megatron-LM without `--overlap-p2p-communication`)."},

@@ -84,7 +84,7 @@ std::string message_problem(const SchedulePolicy& policy) {
            "looks for an order whose messages are free; expected \"free\", or the order that "
            "it finds in a file";
   }
-  if (!entry.flushes) return name + "has no step after which all messages have been read" + others;
+  if (!entry.flushes) return name + "does not update once a step, after all messages" + others;
   if (entry.slices) return name + "has messages of slices" + others;
   if (policy.vocabulary != VocabularySplit::Whole) {
     return "sums of a divided vocabulary stand in no line; expected \"vocabulary\" \"whole\" "

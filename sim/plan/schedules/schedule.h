@@ -41,7 +41,8 @@ enum class VocabularySplit : std::uint8_t { Whole, TwoBarriers, OneBarrier };
 /// receives stand in one line, and each begins when the one before it is done, as on the one stream
 /// of a communicator; Pair: likewise, with a line for each other rank. A transfer needs both ends.
 /// Batched: those of a line that stand side by side begin together. Late: a receive stands before
-/// the op that reads it, not where its sender is if every op takes a turn.
+/// the op that reads it; early: behind what its rank has done when the message is made, see
+/// sim/plan/orders/message_order.h.
 /// Source: torch/distributed/pipelining/schedules.py (PyTorch), p2p_communication.py (Megatron).
 struct MessageOrder {
   enum class Lines { Free, Rank, Pair };

@@ -34,8 +34,8 @@ TEST_CASE("messages that cannot stand in line are refused in one sentence") {
   const std::string order = R"(, "message_order": "rank")";
   CHECK(refused(R"("kind": "pipedream")" + order) ==
         place +
-            "\"pipedream\" has no step after which all messages have been read; expected it "
-            "with e.g. \"1f1b\" or \"interleaved\"");
+            "\"pipedream\" does not update once a step, after all messages; expected it with "
+            "e.g. \"1f1b\" or \"interleaved\"");
   CHECK(refused(R"("kind": "terapipe")" + order) ==
         place +
             "\"terapipe\" has messages of slices; expected it with e.g. \"1f1b\" or "
