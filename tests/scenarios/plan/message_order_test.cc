@@ -1,5 +1,7 @@
 // Messages in line as scenarios ask for them: what is refused, and that they change the step alone.
 // SPDX-License-Identifier: Apache-2.0
+#include "scenarios/contract/set_key.h"
+#include "scenarios/load/question.h"
 #include "tests/scenarios/plan/small_run.h"
 
 namespace interlock::message_order_test {
@@ -27,6 +29,29 @@ TEST_CASE("an early receive holds sends up in one line a rank, not in lines of p
                rank = step(R"(, "message_order": "rank")");
   CHECK(free <= pair);
   CHECK(pair < rank * 0.95);
+}
+
+// One micro-batch: no line holds anything up. Eight replicas share the cards of their machines, so
+// that messages take longer than each would alone.
+TEST_CASE("messages in line that share links are exposed for as long as free ones") {
+  const auto exposed = [](const std::string& members) {
+    JsonValue value = parse_json(R"({
+      "model": {"kind": "profile", "modules": [
+        {"repeat": 2, "forward": "1 ms", "backward_input": "1 ms", "backward_weight": "1 ms",
+         "output": "10 MB", "parameters": "1 MiB"}]},
+      "cluster": {"machine": "a3-highgpu-8g", "nodes": 2},
+      "parallel": {"pipeline": 2, "data": 8},
+      "training": {"strategy": "global", "micro_batches": 1, "steps": 3}})",
+                                 "test.json");
+    apply_overrides(value, {"training.schedule={\"kind\": \"1f1b\"" + members + "}"});
+    const ScenarioResult result = run_scenario(load_questions(value).front(), true);
+    return result.measurement.metrics.exposed_communication.value();
+  };
+  const double free = exposed("");
+  CHECK(free > 0);
+  CHECK(exposed(R"(, "message_order": "rank")") == doctest::Approx(free).epsilon(1e-9));
+  CHECK(exposed(R"(, "message_order": "pair", "batched_messages": true)") ==
+        doctest::Approx(free).epsilon(1e-9));
 }
 
 TEST_CASE("messages that cannot stand in line are refused in one sentence") {
