@@ -283,15 +283,15 @@ std::vector<ContractKey> order_keys() {
        "reductions between the last forward and the last stage's backward, or one."},
       {"message_order", one_of({"free", "rank", "pair"}), "free",
        "`free`: messages leave as soon as they are made. `rank`: sends and receives of a rank "
-       "begin "
-       "one after the other, each when the one before it is done, as on a communicator of NCCL; "
-       "`pair`: likewise, in a line for each other rank. A transfer needs both of its ranks."},
+       "begin one after the other, each when the one before it is done, as on a communicator of "
+       "NCCL; `pair`: likewise, in a line for each other rank. A transfer needs both ranks."},
       {"batched_messages", boolean(), "false",
        "Those of a line that stand side by side begin together, and are done together (`BATCH_P2P` "
        "of PyTorch, Megatron-LM without `--overlap-p2p-communication`)."},
       {"receives", one_of({"early", "late"}), "early",
        "Where a receive stands in line. `early`: where its rank is when the message is made, if "
-       "every op takes a turn (PyTorch). `late`: before the op that reads it (Megatron-LM)."},
+       "every op takes a turn (PyTorch). `late`: before the op that reads it, with `1f1b` and "
+       "`gpipe` (Megatron-LM)."},
       {"execution", one_of({"futures", "bulk_synchronous"}), "futures",
        "`futures`: an op starts when its rank is free and its inputs are there. "
        "`bulk_synchronous`: "

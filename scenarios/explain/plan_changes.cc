@@ -1,6 +1,9 @@
 // Another plan on the same machine: micro-batches, order, partition, what is kept and where.
 // SPDX-License-Identifier: Apache-2.0
 
+#include <optional>
+#include <string>
+
 #include "scenarios/explain/change.h"
 #include "sim/plan/stage_cost.h"
 
@@ -88,15 +91,32 @@ bool is_other_schedule(const ScheduleEntry& entry, const Plan& plan) {
          entry.global() == global;
 }
 
+/// Returns the setting of another schedule, whose messages stand in line as those of `own` do; none
+/// if they cannot.
+std::optional<std::string> set_schedule(const ScheduleEntry& entry, const SchedulePolicy& own) {
+  const MessageOrder& messages = own.messages;
+  if (messages.lines == MessageOrder::Lines::Free) return "training.schedule=" + entry.name;
+  SchedulePolicy policy = own;
+  policy.kind = &entry;
+  if (!message_problem(policy).empty() || !late_problem(policy).empty()) return std::nullopt;
+  std::string members = R"("kind": ")" + entry.name + R"(", "message_order": )";
+  members += messages.lines == MessageOrder::Lines::Rank ? R"("rank")" : R"("pair")";
+  if (messages.batched) members += R"(, "batched_messages": true)";
+  if (messages.late) members += R"(, "receives": "late")";
+  return "training.schedule={" + members + "}";
+}
+
 void schedules(const Baseline& baseline, std::vector<Change>& changes) {
   const Plan& plan = baseline.result.plan;
   const ScheduleEntry& own = *plan.schedule.kind;
   for (const ScheduleEntry& entry : schedule_catalogue()) {
     if (!is_other_schedule(entry, plan)) continue;
+    const std::optional<std::string> setting = set_schedule(entry, plan.schedule);
+    if (!setting) continue;
     Change change{
         is_synchronous(entry) == is_synchronous(own) ? ChangeKind::Plan : ChangeKind::Training,
         "the schedule " + entry.name,
-        {"training.schedule=" + entry.name}};
+        {*setting}};
     if (entry.layout != own.layout || entry.chunks != own.chunks) {
       lay_stages_anew(baseline, change);
     }

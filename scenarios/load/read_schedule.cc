@@ -261,20 +261,21 @@ void check_vocabulary(Section& section, const SchedulePolicy& policy, bool globa
 
 /// Reports messages that cannot stand in lines, and keys of lines where there are none.
 void check_messages(Section& section, const SchedulePolicy& policy, bool global) {
-  if (policy.messages.lines == MessageOrder::Lines::Free) {
-    for (const char* key : {"batched_messages", "receives"}) {
-      if (const auto node = section.get(key)) {
-        report(section.diagnostics(), *node,
-               "messages are free to leave; expected \"message_order\" \"rank\" or \"pair\" "
-               "beside it");
-      }
-    }
+  const MessageOrder& messages = policy.messages;
+  const auto report_at = [&](const char* key, const std::string& problem) {
+    if (!problem.empty()) report(section.diagnostics(), *section.get(key), problem);
+  };
+  if (messages.lines == MessageOrder::Lines::Free) {
+    const char* const free =
+        "messages are free to leave; expected \"message_order\" \"rank\" or \"pair\" beside it";
+    if (messages.batched) report_at("batched_messages", free);
+    if (messages.late) report_at("receives", free);
     return;
   }
-  const std::string problem =
-      global ? message_problem(policy)
-             : "only gradients of one loss are ordered; expected it with the strategy \"global\"";
-  if (!problem.empty()) report(section.diagnostics(), *section.get("message_order"), problem);
+  report_at("message_order", global ? message_problem(policy)
+                                    : "messages of this strategy stand in no line; expected it "
+                                      "with the strategy \"global\"");
+  report_at("receives", late_problem(policy));
 }
 
 /// Reports keys that only other schedules have a use for.

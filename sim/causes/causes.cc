@@ -64,11 +64,18 @@ class Walk {
         return record(stream, issue);
       case Opcode::Wait:
         stream.announced.reset();
-        if (issue.slot >= 0) later(stream.reached, at(generations_, issue.slot));
+        if (issue.slot >= 0) wait(stream, issue);
         return;
       default:
         return;
     }
+  }
+
+  void wait(Standing& stream, const Issue& issue) {
+    const int message = program_.events[issue.instruction.index].message;
+    const Cause& generation = at(generations_, issue.slot);
+    later(stream.reached, generation,
+          message < 0 ? generation.wait : wait_for(program_.channels[message].cargo));
   }
 
   void compute(Standing& stream, const Issue& issue, const Cursor& cursor) {

@@ -54,4 +54,15 @@ inline double exposed_time(double start, double free, double sent, double arriva
   return std::max(0.0, std::min(start, arrival) - std::max(free, sent));
 }
 
+/// Notes when the message was sent that a stream stood for which records `generation` now: of the
+/// last to do so; of several at one instant, the first that was sent.
+template <class Generation>
+void note_sent(Generation& generation, double now, double sent) {
+  const bool first = generation.records == 0;
+  if (!first && now < generation.recorded) return;
+  const bool alone = first || now > generation.recorded;
+  generation.sent = alone ? sent : std::min(generation.sent, sent);
+  generation.recorded = now;
+}
+
 }  // namespace interlock

@@ -313,6 +313,9 @@ bool EventLoop::record(int stream, StreamState& state) {
     }
     if (std::exchange(state.waited, false)) state.collectives += now_ - state.waits_since;
   }
+  if (event.message >= 0) {
+    note_sent(events_[index][cursor.micro_batch() / event.micro_batches], now_, state.message_sent);
+  }
   note_record(index, cursor.micro_batch());
   return true;
 }
@@ -369,7 +372,7 @@ bool EventLoop::wait(int stream, StreamState& state) {
       const double began = std::max(generation.joined, state.waits_since);
       state.collectives += std::max(0.0, generation.time - began);
     } else if (event.message >= 0 && generation.time > state.waits_since) {
-      state.message_sent = generation.time - channels_[event.message].way;
+      state.message_sent = generation.sent;
       state.message_arrival = generation.time;
     }
   }

@@ -13,7 +13,8 @@ bool EventLoop::send(int stream, StreamState& state) {
   ChannelState& queue = channels_[index];
   if (std::exchange(state.handed_over, false)) {
     const bool stood = queue.synchronous || queue.sender_waits;  // for the transfer
-    if (stood && now_ > state.stood_from && !ranks_[state.rank].several_streams) {
+    const bool idled = !ranks_[state.rank].several_streams && now_ > state.stood_from;
+    if (stood && (idled || program_.channels[index].in_line)) {
       state.message_sent = state.stood_from;
       state.message_arrival = now_;
     }
@@ -123,6 +124,7 @@ bool EventLoop::receive(int stream, StreamState& state) {
     state.message_sent = message.sent;
     state.message_arrival = message.arrival;
   }
+  if (program_.channels[index].in_line) state.message_sent = message.sent;
   queue.messages.pop();
   queue.was_taken = true;
   --queue.untaken;

@@ -62,7 +62,8 @@ struct EventLoopState {
   };
   struct Generation {
     int records = 0;
-    double joined = 0, time = 0;  // by the last one; complete
+    double joined = 0, time = 0;    // by the last one; complete
+    double recorded = 0, sent = 0;  // see note_sent
     bool complete = false;
   };
   /// A collective that all have joined.

@@ -137,6 +137,10 @@ void LongestPath::record(StreamState& state) {
       state.run_start = kNever;
     }
   }
+  if (event.message >= 0) {
+    Generation& generation = events_[index][cursor.micro_batch() / event.micro_batches];
+    note_sent(generation, state.time, state.message_sent);
+  }
   note_record(index, cursor.micro_batch(), state.time);
 }
 
@@ -191,7 +195,7 @@ bool LongestPath::wait(int stream, StreamState& state) {
     const double began = std::max(generation.joined, state.time);
     state.collectives += std::max(0.0, generation.time - began);
   } else if (event.message >= 0 && generation.time > state.time) {
-    state.message_sent = generation.time - channels_[event.message].way;
+    state.message_sent = generation.sent;
     state.message_arrival = generation.time;
   }
   state.time = std::max(state.time, generation.time);
@@ -328,7 +332,8 @@ bool LongestPath::meet_receiver(int stream, StreamState& state) {
   if (!queue.taken.empty()) {
     state.time = queue.taken.front();
     queue.taken.pop();
-    if (!ranks_[state.rank].several_streams) {  // it stood for the transfer
+    // It stood for the transfer.
+    if (!ranks_[state.rank].several_streams || program_.channels[index].in_line) {
       const auto way =
           times_.message(index, state.cursor.micro_batch(), {queue.occupancy, queue.latency});
       state.message_sent = state.time - way.occupancy - way.latency;
@@ -354,6 +359,7 @@ bool LongestPath::meet_sender(int stream, StreamState& state) {
   const Message message = transfer(index, met, state.cursor.micro_batch());
   queue.messages.pop();
   take(state, message);
+  if (program_.channels[index].in_line) state.message_sent = message.sent;
   queue.taken.push(message.arrival);
   wake(queue.sender);
   return true;

@@ -56,8 +56,9 @@ class LongestPath {
 
   struct Generation {
     int records = 0;
-    double joined = 0;                                  // by the last one
-    double time = 0;                                    // complete
+    double joined = 0;              // by the last one
+    double time = 0;                // complete
+    double recorded = 0, sent = 0;  // see note_sent
   };
 
   struct StreamState {

@@ -31,14 +31,14 @@ std::string waits_in_line(const Program& program, const Instruction& instruction
          ", which has not come to that";
 }
 
-/// Returns true if messages of `program` stand in line: of a rank's streams, all but the first make
-/// them.
+/// Returns true if messages of `program` stand in line, in streams behind the first of their rank.
 bool has_lines(const Program& program) {
   return std::ranges::any_of(program.channels,
                              [](const Channel& channel) { return channel.in_line; });
 }
 
-std::string waits_for(const Program& program, const Instruction& instruction) {
+/// Says what a stream of `rank` waits for at `instruction`.
+std::string waits_for(const Program& program, int rank, const Instruction& instruction) {
   const std::string batch = " of micro-batch " + std::to_string(instruction.micro_batch);
   const auto named = [&](int stage) { return std::to_string(model_stage(program, stage)); };
   switch (instruction.code) {
@@ -62,8 +62,9 @@ std::string waits_for(const Program& program, const Instruction& instruction) {
     case Opcode::Record:
     case Opcode::Wait:
       if (const int channel = program.events[instruction.index].message; channel >= 0) {
-        return "for " + name_of(program, program.channels[channel], instruction.micro_batch) +
-               ", a message that stands in line";
+        const Channel& message = program.channels[channel];
+        return "until " + name_of(program, message, instruction.micro_batch) +
+               (message.from_rank == rank ? " has left" : " has come");
       }
       if (program.events[instruction.index].collective >= 0) {
         return "for the others of its group to join a collective" + batch;
@@ -80,8 +81,8 @@ std::string waits_for(const Program& program, const Instruction& instruction) {
 std::string what_to_try(const Program& program) {
   const auto& channels = program.channels;
   if (has_lines(program)) {
-    return "sends and receives that meet in the order of both ranks; try \"batched_messages\": "
-           "true, \"receives\": \"early\" or \"message_order\": \"free\"";
+    return "sends and receives that meet in the order of both ranks; try \"receives\": \"early\", "
+           "or \"batched_messages\": true, in /training/schedule";
   }
   if (std::any_of(channels.begin(), channels.end(), [](auto& c) { return c.synchronous; })) {
     return "copies beside compute for this schedule; try \"copies\": \"overlapped\"";
@@ -106,7 +107,8 @@ void require_done(const Program& program, const std::vector<std::optional<Instru
           standing[s]->code == Opcode::Send || standing[s]->code == Opcode::Receive;
       if (lines_up && !has_come) continue;  // behind an op, or a message, of the rank
       if (++count > kMostListed) continue;
-      waiting += "\n  rank " + std::to_string(r) + " waits " + waits_for(program, *standing[s]);
+      waiting += "\n  rank " + std::to_string(r) + " waits " +
+                 waits_for(program, static_cast<int>(r), *standing[s]);
     }
   }
   CHECK(any == (count > 0), "some op, or end of a message, stands");

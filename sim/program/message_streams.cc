@@ -155,38 +155,54 @@ class StreamWriter {
   void write_segment(Segment segment) {
     const auto first = static_cast<int>(instructions_.size());
     const int end = segment.first + segment.count;
+    const std::map<OpKey, int> last = last_pieces(segment);
+    std::vector<Point> leaving;  // what the rank stands for once all that it sends is made
     for (int i = segment.first; i < end; ++i) {
       const Instruction& one = program_.instructions[i];
       if (!is_in_line(one)) {
         instructions_.push_back(one);
-        if (one.code == Opcode::Compute) note_end(i, end);
+        if (one.code == Opcode::Compute && last.at(key_of(one)) == i) note_end(one);
       } else if (one.code == Opcode::Receive) {
         emit(Opcode::Wait, {event_of(taken_, one.index), one.micro_batch});
       } else {
         emit(Opcode::Record, {event_of(made_, one.index), one.micro_batch});
-        if (stands_[one.index]) emit(Opcode::Wait, {left_of(one.index), one.micro_batch});
+        if (stands_[one.index]) leaving.push_back({left_of(one.index), one.micro_batch});
+        if (sends_more(i + 1, end)) continue;
+        for (const Point& left : leaving) emit(Opcode::Wait, left);
+        leaving.clear();
       }
     }
     segment.first = first;
     segment.count = static_cast<int>(instructions_.size()) - first;
     segments_.push_back(segment);
   }
-  /// Records the end of the op of instruction `at`, if it is its last piece and a post needs it.
-  void note_end(int at, int end) {
-    const Instruction& one = program_.instructions[at];
+  /// Returns true if another message follows from `at` on, before the next op.
+  bool sends_more(int at, int end) const {
+    for (int i = at; i < end && program_.instructions[i].code != Opcode::Compute; ++i) {
+      if (!is_in_line(program_.instructions[i])) continue;
+      return program_.instructions[i].code == Opcode::Send;
+    }
+    return false;
+  }
+  using OpKey = std::tuple<int, int, int>;  // kind, stage, micro-batch
+  OpKey key_of(const Instruction& compute) const {
+    const OpInfo& op = program_.ops[compute.index];
+    return {static_cast<int>(op.kind), op.stage, compute.micro_batch};
+  }
+  /// Returns the instruction of each op's last piece: pieces of a pair take turns.
+  std::map<OpKey, int> last_pieces(const Segment& segment) const {
+    std::map<OpKey, int> last;
+    for (int i = segment.first; i < segment.first + segment.count; ++i) {
+      const Instruction& one = program_.instructions[i];
+      if (one.code == Opcode::Compute) last[key_of(one)] = i;
+    }
+    return last;
+  }
+  /// Records the end of the op of its last piece `one`, if a post needs it.
+  void note_end(const Instruction& one) {
     const OpInfo& op = program_.ops[one.index];
     const auto known = ends_.find({static_cast<int>(op.kind), op.stage});
-    if (known == ends_.end()) return;
-    for (int i = at + 1; i < end; ++i) {
-      const Instruction& next = program_.instructions[i];
-      if (next.code != Opcode::Compute) continue;
-      const OpInfo& other = program_.ops[next.index];
-      if (other.kind == op.kind && other.stage == op.stage && next.micro_batch == one.micro_batch) {
-        return;
-      }
-      break;
-    }
-    emit(Opcode::Record, {known->second, one.micro_batch});
+    if (known != ends_.end()) emit(Opcode::Record, {known->second, one.micro_batch});
   }
   /// Returns the event that a message of `channel` has left its rank.
   int left_of(int channel) {
@@ -221,7 +237,8 @@ class StreamWriter {
     std::vector<int> done;  // by batch
     for (std::size_t b = 0; most > 1 && b < line.size(); ++b) {
       done.push_back(new_event({.recorders = static_cast<int>(tracks[b].size()),
-                                .micro_batches = program_.micro_batches}));
+                                .micro_batches = program_.micro_batches,
+                                .message = line[b].front().channel}));
     }
     for (std::size_t i = 0; i < most; ++i) {
       const auto first = static_cast<int>(instructions_.size());

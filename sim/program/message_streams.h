@@ -13,7 +13,7 @@
 #pragma once
 
 #include "sim/plan/orders/schedule_check.h"
-#include "sim/plan/schedules/catalogue.h"
+#include "sim/plan/schedules/schedule.h"
 #include "sim/program/program.h"
 
 namespace interlock {

@@ -102,7 +102,7 @@ struct Event {
   int collective = -1;    // in Program::collectives
   int gives_back = -1;    // in Program::buffers: what each member no longer holds when it is done
   int next = -1;          // event that is recorded when this one is complete: a collective's answer
-  int message = -1;       // channel: who waits stands for one of its messages, on its way at last
+  int message = -1;       // in line: the channel of a message that who waits stands for
   int kept = 5;           // complete generations of a collective that may still be waited for
   bool in_turn = false;   // who records it stands until the collectives before it are done
 };

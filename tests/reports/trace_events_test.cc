@@ -202,6 +202,34 @@ TEST_CASE(
   CHECK(most == 2);
 }
 
+TEST_CASE("messages in line have the ops that they have when they are free") {
+  for (const char* const batched : {"false", "true"}) {
+    for (const char* const lines : {"rank", "pair"}) {
+      const ScenarioResult run =
+          simulated(kFourStages, {std::string(R"(training.schedule={"kind": "1f1b", )") +
+                                  R"("message_order": ")" + lines + R"(", "batched_messages": )" +
+                                  batched + "}"});
+      const Program& program = run.measurement.program;
+      const TraceLog& log = run.measurement.log;
+      const std::vector<MessageEnds> ends = message_ends(program, log);
+      REQUIRE(!ends.empty());
+      for (std::size_t i = 0; i < ends.size(); ++i) {
+        const Transfer& transfer = log.transfers[i];
+        const Channel& channel = program.channels[transfer.channel];
+        const auto is = [&](std::int32_t span, int stage) {
+          REQUIRE(span >= 0);
+          const OpInfo& op = program.ops[log.spans[span].op];
+          CHECK(op.stage == stage);
+          CHECK((op.kind == OpKind::F) == (channel.cargo == Cargo::Activation));
+          CHECK(log.spans[span].micro_batch == transfer.micro_batch);
+        };
+        is(ends[i].made, channel.from_stage);
+        is(ends[i].used, channel.to_stage);
+      }
+    }
+  }
+}
+
 TEST_CASE("copies to hosts have tracks of their own, collectives one for each group") {
   const char* const offload = R"({
     "model": "gpt2-xl", "cluster": {"machine": "dgx-a100-80g", "devices": 4},

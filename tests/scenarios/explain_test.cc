@@ -64,6 +64,13 @@ TEST_CASE("lines of pairs gain the stall that one line a rank has behind early r
        R"(training.schedule={"kind": "interleaved", "message_order": "rank"})"});
   CHECK(change_with(answers, "training.schedule.message_order=pair").gain.value() ==
         doctest::Approx(8e-3).epsilon(1e-9));
+  // Other schedules keep their messages in line.
+  change_with(answers, R"(training.schedule={"kind": "1f1b", "message_order": "rank"})");
+  for (const TriedChange& tried : answers.changes) {
+    const std::string& setting = tried.change.settings.front();
+    if (!setting.starts_with("training.schedule=")) continue;
+    CHECK(setting.find(R"("message_order": "rank")") != setting.npos);
+  }
 }
 
 TEST_CASE("an explanation that is stopped keeps what was tried, and counts the others") {

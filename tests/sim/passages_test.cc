@@ -6,6 +6,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/random.h"
 #include "tests/sim/support/realised.h"
@@ -247,6 +248,35 @@ TEST_CASE("the stash of a pair is one, and a layer: what a backward gives back a
     }
     CHECK(held == 0);
     CHECK(most == doctest::Approx(1200 + 1200.0 / layers));
+  }
+}
+
+// On two ranks no early receive holds anything up, see the closed form of interleaved 1F1B in line.
+TEST_CASE("pieces of a pair take turns, and its messages leave in line once both ops are done") {
+  const StageCost stage = stage_of({3, 4, 2, 2}, {6, 5, 2, 2}, 3);
+  for (const std::string_view kind : {"interleaved", "dualpipe-v"}) {
+    TestChain chain = make_laid_chain(2, kind);
+    chain.micro_batches = 6;
+    chain.steps = 2;
+    chain.policy.passes_in_pairs = true;
+    std::vector<Realised> runs;
+    for (const auto lines :
+         {MessageOrder::Lines::Free, MessageOrder::Lines::Rank, MessageOrder::Lines::Pair}) {
+      for (const bool waits : {false, true}) {
+        chain.policy.messages.lines = lines;
+        chain.policy.waits_for_sends = waits;
+        LowerInputs inputs = inputs_of(chain, stage);
+        inputs.stages.assign(chain.costs.size(), stage);
+        inputs.mesh.degree(Dimension::Pipeline) = 2;
+        inputs.cluster.devices = inputs.cluster.machines.front().devices_per_node = 4;
+        runs.push_back(realise(lower(inputs), run_native));
+        INFO(kind << ", lines " << static_cast<int>(lines) << ", waits for sends: " << waits);
+        CHECK(runs.back().deadlock == "");
+        CHECK(runs.back().summary.tasks == runs.front().summary.tasks);
+        CHECK(runs.back().summary.makespan.value() ==
+              doctest::Approx(runs.front().summary.makespan.value()));
+      }
+    }
   }
 }
 

@@ -15,6 +15,13 @@ namespace {
 
 bool passes_gradient(const Op& op) { return op.kind == OpKind::I || op.kind == OpKind::B; }
 
+/// Returns the ops of the next turn of a rank from op `place` on: one, a pair, or none at the end.
+int ops_of_turn(const std::vector<Op>& ops, std::size_t place) {
+  if (place == ops.size()) return 0;
+  CHECK(!ops[place].overlaps_next || place + 1 < ops.size(), "an op overlaps the next of its rank");
+  return ops[place].overlaps_next ? 2 : 1;
+}
+
 /// Takes the turns of all ranks, each once what it needs is made.
 class TurnTaker {
  public:
@@ -84,12 +91,6 @@ class TurnTaker {
 };
 
 }  // namespace
-
-int ops_of_turn(const std::vector<Op>& ops, std::size_t place) {
-  if (place == ops.size()) return 0;
-  CHECK(!ops[place].overlaps_next || place + 1 < ops.size(), "an op overlaps the next of its rank");
-  return ops[place].overlaps_next ? 2 : 1;
-}
 
 std::vector<std::vector<RankTurn>> turns_with_messages(const StepOrder& order, ReceivePlace place) {
   TurnTaker taker(order, place);

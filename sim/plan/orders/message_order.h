@@ -1,9 +1,10 @@
 // Message order: where the sends and receives of each rank stand among its ops.
 // SPDX-License-Identifier: Apache-2.0
 //
-// A send stands behind the op that makes its message. A receive stands early, where its rank is at
-// that moment if every op takes a turn, as PyTorch's runtime of pipeline schedules puts it; or
-// late, before the op that reads it, as Megatron-LM does.
+// A send stands behind the op that makes its message. A receive stands late, before the op that
+// reads it, as Megatron-LM's 1F1B has it; or early, as PyTorch's runtime of pipeline schedules puts
+// it: ranks take turns, each one op, if what it reads is made; whatever an op makes is at once
+// noted as a receive at the other rank, behind the ops that this one has taken so far.
 //
 // Example: 1F1B of two ranks, two micro-batches.
 //   early  rank 0: F0, send F0, F1, send F1, receive B0, B0, receive B1, B1
@@ -31,8 +32,5 @@ enum class ReceivePlace { Early, Late };
 
 /// Returns the turns of each rank. REQUIRES: no find_mistake(order).
 std::vector<std::vector<RankTurn>> turns_with_messages(const StepOrder& order, ReceivePlace place);
-
-/// Returns the ops of the next turn of a rank from op `place` on: one, a pair, or none at the end.
-int ops_of_turn(const std::vector<Op>& ops, std::size_t place);
 
 }  // namespace interlock

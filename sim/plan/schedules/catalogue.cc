@@ -3,6 +3,7 @@
 #include "sim/plan/schedules/catalogue.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include "sim/plan/schedules/families.h"
 
 namespace interlock {
@@ -31,7 +32,7 @@ bool SchedulePolicy::is_sought() const { return kind->order == OrderSource::Sear
 
 std::string deferral_problem(const SchedulePolicy& policy) {
   const ScheduleEntry& entry = *policy.kind;
-  const std::string name = "\"" + entry.name + "\" ";
+  const std::string name = in_quotes(entry.name) + " ";
   const char* const others = "; expected it with e.g. \"1f1b\" or \"interleaved\"";
   if (entry.order != OrderSource::Function) {
     return name + "says itself when weight gradients are made" + others;
@@ -83,12 +84,11 @@ std::string message_problem(const SchedulePolicy& policy) {
            "looks for an order whose messages are free; expected \"free\", or the order that "
            "it finds in a file";
   }
-  if (!entry.flushes) return name + "has no step after which all messages have been read" + others;
+  if (!entry.flushes) return name + "does not update once a step, after all messages" + others;
   if (entry.slices) return name + "has messages of slices" + others;
   if (policy.vocabulary != VocabularySplit::Whole) {
     return "sums of a divided vocabulary stand in no line; expected \"vocabulary\" \"whole\" "
-           "beside "
-           "it";
+           "beside it";
   }
   if (policy.queue.kind != QueuePolicy::Kind::Unlimited) {
     return "messages wait for both of their ranks, in no queue; expected \"queue\" \"unlimited\" "
@@ -97,8 +97,18 @@ std::string message_problem(const SchedulePolicy& policy) {
   if (policy.copies_on_compute_stream) {
     return "lines of messages stand beside compute; expected \"copies\" \"overlapped\" beside it";
   }
-  if (policy.bulk_synchronous) return "a phase has no messages in turn; expected \"futures\"";
+  if (policy.bulk_synchronous) {
+    return "a phase has no messages in turn; expected \"execution\" \"futures\" beside it";
+  }
   return "";
+}
+
+std::string late_problem(const SchedulePolicy& policy) {
+  const std::string& name = policy.kind->name;
+  if (!policy.messages.late || name == "1f1b" || name == "gpipe") return "";
+  return in_quotes(name) +
+         " has early receives only; expected \"early\", or \"late\" with \"1f1b\", as in "
+         "Megatron-LM, or \"gpipe\"";
 }
 
 Schedule make_schedule(const ScheduleInputs& inputs) {

@@ -41,7 +41,8 @@ enum class VocabularySplit : std::uint8_t { Whole, TwoBarriers, OneBarrier };
 /// receives stand in one line, and each begins when the one before it is done, as on the one stream
 /// of a communicator; Pair: likewise, with a line for each other rank. A transfer needs both ends.
 /// Batched: those of a line that stand side by side begin together. Late: a receive stands before
-/// the op that reads it, not where its sender is if every op takes a turn.
+/// the op that reads it; early: behind what its rank has done when the message is made, see
+/// sim/plan/orders/message_order.h.
 /// Source: torch/distributed/pipelining/schedules.py (PyTorch), p2p_communication.py (Megatron).
 struct MessageOrder {
   enum class Lines { Free, Rank, Pair };
@@ -116,6 +117,8 @@ std::string deferral_problem(const SchedulePolicy& policy);
 std::string vocabulary_problem(const SchedulePolicy& policy);
 /// Says likewise why messages of ranks cannot stand in lines.
 std::string message_problem(const SchedulePolicy& policy);
+/// Says likewise why their receives cannot stand late.
+std::string late_problem(const SchedulePolicy& policy);
 
 /// Splits run `run` of `sequence` into its first `turns` turns and the others. REQUIRES: 0 < turns
 /// < its repeats.

@@ -241,6 +241,13 @@ bool VirtualClocks::record(Stream& stream) {
     if (!groups_[program_.collectives[event.collective].communicator].joined.empty()) return false;
     stream.collectives += now_ - stream.since;
   }
+  if (event.message >= 0) {
+    Generation& generation = events_[index][micro_batch / event.micro_batches];
+    const Ticks sent = stream.message_sent.value();
+    const bool with_others = generation.records > 0 && generation.recorded == now_;
+    generation.sent = with_others ? std::min(generation.sent, sent) : sent;
+    generation.recorded = now_;
+  }
   note_record(index, micro_batch);
   return true;
 }
@@ -255,9 +262,8 @@ bool VirtualClocks::wait(Stream& stream) {
     const Ticks began = std::max(generation.joined, stream.since);
     stream.collectives += std::max<Ticks>(0, generation.time - began);
   } else if (event.message >= 0 && generation.time > stream.since) {
-    const Channel& channel = program_.channels[event.message];
     stream.message_arrival = generation.time;
-    stream.message_sent = generation.time - in_ticks(channel.occupancy) - in_ticks(channel.latency);
+    stream.message_sent = generation.sent;
   }
   return true;
 }

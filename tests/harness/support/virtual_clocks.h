@@ -76,7 +76,8 @@ class VirtualClocks {
   };
   struct Generation {
     int records = 0;
-    Ticks joined = 0, time = 0;  // by the last; complete
+    Ticks joined = 0, time = 0;    // by the last; complete
+    Ticks recorded = 0, sent = 0;  // in line, by the last so far: when, and its message
     bool complete = false;
   };
   struct Joined {

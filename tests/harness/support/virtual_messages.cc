@@ -50,7 +50,8 @@ bool VirtualClocks::send_synchronously(Stream& stream, Queue& queue) {
   const Message& message = queue.messages.back();
   if (!message.timed || message.arrival > now_) return false;
   stream.handed_over = false;
-  if (!devices_[stream.unrolled.rank].several) {  // which idled meanwhile
+  const bool in_line = program_.channels[index].in_line;
+  if (in_line || !devices_[stream.unrolled.rank].several) {  // which idled meanwhile
     stream.message_sent = message.start;
     stream.message_arrival = message.arrival;
   }
@@ -70,7 +71,7 @@ bool VirtualClocks::receive(Stream& stream) {
   }
   if (!has_arrived(queue)) return false;
   const Message& message = queue.messages[queue.taken++];
-  if (message.arrival > stream.since) {
+  if (message.arrival > stream.since || channel.in_line) {
     stream.message_sent = message.sent;
     stream.message_arrival = message.arrival;
   }

@@ -93,12 +93,12 @@ TEST_CASE("ranks whose sends meet no receive are named, with what they are to se
   const Realised realised = realise(program_of(chain), run_native);
   CHECK(realised.deadlock ==
         "the schedule deadlocks: nothing can go on, and 4 streams are not done\n"
-        "  rank 0 waits for 1B0, a message that stands in line\n"
+        "  rank 0 waits until 1B0 has come\n"
         "  rank 0 waits in its line to send 0F1 to rank 1, which has not come to that\n"
-        "  rank 1 waits for 0F1, a message that stands in line\n"
+        "  rank 1 waits until 0F1 has come\n"
         "  rank 1 waits in its line to send 1B0 to rank 0, which has not come to that\n"
-        "expected sends and receives that meet in the order of both ranks; try "
-        "\"batched_messages\": true, \"receives\": \"early\" or \"message_order\": \"free\"");
+        "expected sends and receives that meet in the order of both ranks; try \"receives\": "
+        "\"early\", or \"batched_messages\": true, in /training/schedule");
   chain.policy.messages.batched = true;
   CHECK(realise(program_of(chain), run_native).deadlock == "");
 }

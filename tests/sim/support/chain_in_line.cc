@@ -22,7 +22,10 @@ TestChain random_chain_in_line(Random& random) {
   do {
     chain = random_chain(random);
   } while (!may_stand_in_line(chain));
-  const bool late = random.integer(0, 3) == 0;
+  SchedulePolicy late_policy = chain.policy;
+  late_policy.messages.late = true;
+  const bool may_be_late = late_problem(late_policy).empty();
+  const bool late = may_be_late && random.integer(0, 1) == 0;
   chain.policy.messages = {.lines = static_cast<MessageOrder::Lines>(random.integer(1, 2)),
                            .batched = late || random.integer(0, 1) == 0,
                            .late = late};
