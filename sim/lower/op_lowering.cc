@@ -387,10 +387,6 @@ Exchange in_parts(Exchange exchange, int count) {
   return exchange;
 }
 
-}  // namespace
-
-namespace {
-
 /// Returns the places of the modules of `part` in an op of its stage. `back`: it goes from the last
 /// module to the first.
 std::vector<int> places_of(const StageCost& part, const StageCost& stage, bool back) {

@@ -79,7 +79,7 @@ TEST_CASE("layers of several layouts fold exactly or not at all") {
 TEST_CASE("layers of several layouts fold exactly on machines of many nodes") {
   FoldingCounts counts;
   for_trials(
-      4000, cases(8), [&](const LayersTrial& random) { check_foldings(random, counts); }, 256);
+      4016, cases(8), [&](const LayersTrial& random) { check_foldings(random, counts); }, 256);
   MESSAGE(counts.equal << " foldings equal, " << counts.cut << " of them between degrees, "
                        << counts.refused << " refused, " << counts.unsteady << " not steady");
   CHECK(counts.equal >= met_by_cases(8));
