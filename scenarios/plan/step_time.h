@@ -54,7 +54,7 @@ StepEstimate bound_plan(const Plan& plan);
 struct ScheduleFamily {
   double overlap = 0;       // the most that one lets ops overlap, see SchedulePolicy
   bool keeps_stash = true;  // each keeps all that a forward made until its backward
-  /// Whether a rank may have several streams, one of which computes while another waits; empty: if
+  /// Says if a rank may have several streams, one of which computes while another waits; empty: if
   /// it has several stages.
   std::optional<bool> streams = {};
 };
