@@ -16,13 +16,12 @@ constexpr double kVocabulary = 32768, kHidden = 256, kTokens = 2 * 128;  // of a
 /// Returns six micro-batches of two samples on `ranks` ranks of two layers each; and `more`.
 Overrides on_ranks(int ranks, const Overrides& more) {
   const std::string count = std::to_string(ranks);
-  Overrides all = small_run({R"(cluster={"machine": "dgx-a100-80g", "devices": )" + count + "}",
-                             "model.vocab_size=32768", "model.layers=" + std::to_string(2 * ranks),
-                             "model.tied_embeddings=false", "parallel.pipeline=" + count,
-                             "training.global_batch_size=12", "training.micro_batch_size=2",
-                             "training.optimizer=adam", "training.precision=bf16"});
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
+  return small_run(joined(
+      {R"(cluster={"machine": "dgx-a100-80g", "devices": )" + count + "}", "model.vocab_size=32768",
+       "model.layers=" + std::to_string(2 * ranks), "model.tied_embeddings=false",
+       "parallel.pipeline=" + count, "training.global_batch_size=12", "training.micro_batch_size=2",
+       "training.optimizer=adam", "training.precision=bf16"},
+      more));
 }
 
 std::string divided(const std::string& ways) {

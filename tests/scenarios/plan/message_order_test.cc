@@ -9,11 +9,10 @@ namespace {
 
 /// Returns eight micro-batches on four ranks, and `more`.
 Overrides on_four_ranks(const Overrides& more) {
-  Overrides all = small_run({R"(cluster={"machine": "dgx-a100-80g", "devices": 4})",
-                             "model.layers=16", "parallel.pipeline=4",
-                             "training.global_batch_size=8", "training.micro_batch_size=1"});
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
+  return small_run(
+      joined({R"(cluster={"machine": "dgx-a100-80g", "devices": 4})", "model.layers=16",
+              "parallel.pipeline=4", "training.global_batch_size=8", "training.micro_batch_size=1"},
+             more));
 }
 
 std::string refused(const std::string& members) {

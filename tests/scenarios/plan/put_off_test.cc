@@ -12,11 +12,10 @@ constexpr const char* kFour = R"(cluster={"machine": "dgx-a100-80g", "devices": 
 
 /// Returns six micro-batches of two samples on two ranks; and `more`.
 Overrides on_two_ranks(const Overrides& more) {
-  Overrides all = small_run({R"(cluster={"machine": "dgx-a100-80g", "devices": 2})",
-                             "model.vocab_size=32768", "parallel.pipeline=2",
-                             "training.global_batch_size=12", "training.micro_batch_size=2"});
-  all.insert(all.end(), more.begin(), more.end());
-  return all;
+  return small_run(joined(
+      {R"(cluster={"machine": "dgx-a100-80g", "devices": 2})", "model.vocab_size=32768",
+       "parallel.pipeline=2", "training.global_batch_size=12", "training.micro_batch_size=2"},
+      more));
 }
 
 std::string deferred(const std::string& count) {

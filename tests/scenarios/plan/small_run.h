@@ -7,18 +7,20 @@
 
 namespace interlock {
 
-/// Returns two blocks on one device, one micro-batch of two samples, one step; and `more`.
-inline Overrides small_run(const Overrides& more) {
-  Overrides all = {R"(model={"kind": "transformer", "layers": 2, "hidden_size": 256,
-                      "attention_heads": 4, "attention": "materialised", "sequence_length": 128,
-                      "vocab_size": 1024})",
-                   "cluster=dgx-a100-80g",
-                   "parallel.pipeline=1",
-                   "training.strategy=global",
-                   "training.global_batch_size=2",
-                   "training.steps=1"};
+/// Returns the settings of both, those of `more` behind the others.
+inline Overrides joined(Overrides all, const Overrides& more) {
   all.insert(all.end(), more.begin(), more.end());
   return all;
+}
+
+/// Returns two blocks on one device, one micro-batch of two samples, one step; and `more`.
+inline Overrides small_run(const Overrides& more) {
+  return joined({R"(model={"kind": "transformer", "layers": 2, "hidden_size": 256,
+                    "attention_heads": 4, "attention": "materialised", "sequence_length": 128,
+                    "vocab_size": 1024})",
+                 "cluster=dgx-a100-80g", "parallel.pipeline=1", "training.strategy=global",
+                 "training.global_batch_size=2", "training.steps=1"},
+                more);
 }
 
 inline ScenarioResult run(const Overrides& overrides) {
