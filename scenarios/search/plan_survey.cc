@@ -73,16 +73,21 @@ ToldEstimate told(PlanEstimate estimate, double usable_share) {
   return {.refused = false, .estimate = estimate};
 }
 
+/// Returns the catalogue's entry of the schedule of `order`; null if it has none of its own.
+const ScheduleEntry* entry_of(const WorkOrder& order) {
+  const auto& all = schedule_catalogue();
+  const auto entry = std::ranges::find(all, kind_of(order.schedule), &ScheduleEntry::name);
+  return entry == all.end() ? nullptr : &*entry;
+}
+
 /// Returns whether a rank may have several streams in `order`: of stages, in the usual order of a
 /// strategy, in one that is sought, and in catalogued schedules that lay no stages themselves; or
 /// of micro-batches in flight.
 bool has_streams(const WorkOrder& order) {
-  const auto& all = schedule_catalogue();
-  const auto entry = std::ranges::find_if(
-      all, [&](const ScheduleEntry& one) { return one.name == kind_of(order.schedule); });
   const bool object = order.schedule.kind == JsonValue::Kind::Object;
   if (object && order.schedule.find("in_flight") != nullptr) return true;
-  return order.chunks > 1 && (entry == all.end() || entry->layout == StageLayout::Any);
+  const ScheduleEntry* const entry = entry_of(order);
+  return order.chunks > 1 && (entry == nullptr || entry->layout == StageLayout::Any);
 }
 
 /// Returns the facts that hold for all of `orders`.
@@ -107,11 +112,8 @@ bool adds_up_whole_gradients(const Question& question, const std::vector<WorkOrd
   const bool once = question.layout.data_parallel.gradient_reduction == GradientReduction::Step;
   if (!several || !once) return false;
   return std::all_of(orders.begin(), orders.end(), [&](const WorkOrder& order) {
-    const auto& all = schedule_catalogue();
-    const auto entry = std::find_if(all.begin(), all.end(), [&](const ScheduleEntry& one) {
-      return one.name == kind_of(order.schedule);
-    });
-    return entry != all.end() && entry->flushes;
+    const ScheduleEntry* const entry = entry_of(order);
+    return entry != nullptr && entry->flushes;
   });
 }
 
