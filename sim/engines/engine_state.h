@@ -54,6 +54,14 @@ inline double exposed_time(double start, double free, double sent, double arriva
   return std::max(0.0, std::min(start, arrival) - std::max(free, sent));
 }
 
+/// Notes that a stream stood since `since` for the message with which `generation` was complete.
+template <class Stream, class Generation>
+void note_stood(Stream& stream, const Generation& generation, double since) {
+  if (generation.time <= since) return;
+  stream.message_sent = generation.sent;
+  stream.message_arrival = generation.time;
+}
+
 /// Notes when the message was sent that a stream stood for which records `generation` now: of the
 /// last to do so; of several at one instant, the first that was sent.
 template <class Generation>

@@ -371,9 +371,8 @@ bool EventLoop::wait(int stream, StreamState& state) {
     if (event.collective >= 0) {
       const double began = std::max(generation.joined, state.waits_since);
       state.collectives += std::max(0.0, generation.time - began);
-    } else if (event.message >= 0 && generation.time > state.waits_since) {
-      state.message_sent = generation.sent;
-      state.message_arrival = generation.time;
+    } else if (event.message >= 0) {
+      note_stood(state, generation, state.waits_since);
     }
   }
   return generation.complete;

@@ -194,9 +194,8 @@ bool LongestPath::wait(int stream, StreamState& state) {
   if (event.collective >= 0) {
     const double began = std::max(generation.joined, state.time);
     state.collectives += std::max(0.0, generation.time - began);
-  } else if (event.message >= 0 && generation.time > state.time) {
-    state.message_sent = generation.sent;
-    state.message_arrival = generation.time;
+  } else if (event.message >= 0) {
+    note_stood(state, generation, state.time);
   }
   state.time = std::max(state.time, generation.time);
   state.run_start = kNever;
