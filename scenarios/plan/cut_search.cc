@@ -161,7 +161,7 @@ class CutSearch {
 
   /// Returns the time that is expected of a choice; infinite if it is no better than `known` then,
   /// or does not fit: looks are few, and go to what promises most.
-  double bound(const Choice& choice, const Verdict& known) {
+  double promise(const Choice& choice, const Verdict& known) {
     ++bounds_;
     try {
       const StepEstimate bound = estimate_step(plan_of(choice), Grade::PlanBound);
@@ -306,7 +306,7 @@ class CutSearch {
       const Verdict now = verdict(choice);
       std::vector<std::pair<double, Choice>> next;
       for (Choice& one : neighbours(choice)) {
-        const double time = bound(one, now);
+        const double time = promise(one, now);
         if (time < kInfinity) next.emplace_back(time, std::move(one));
       }
       std::sort(next.begin(), next.end());

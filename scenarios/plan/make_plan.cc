@@ -193,14 +193,14 @@ void fold_as(const Plan& other, Plan& plan) {
 
 void fold_exactly(Plan& plan) {
   const Question& question = plan.question;
-  const std::vector<Folding> all = foldings_of(question.layout);
-  const auto& asked = question.simulation.unfolded;
+  std::vector<Folding> all = foldings_of(question.layout);
+  const bool one = all.size() == 1;
+  if (const auto& asked = question.simulation.unfolded; asked && !one) all = {{*asked, {}}};
   std::string problem;
-  for (const Folding& folding :
-       asked&& all.size() > 1 ? std::vector{Folding{.unfolded = *asked}} : all) {
+  for (const Folding& folding : all) {
     plan.unfolded = folding.unfolded;
     plan.folded_as = folding.as;
-    if (all.size() == 1) return;
+    if (one) return;
     problem = folding_problem(plan);
     if (problem.empty()) return;
   }

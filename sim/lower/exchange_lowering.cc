@@ -196,8 +196,8 @@ std::vector<ExchangeLowering::Part> ExchangeLowering::parts_of(const Op& op,
   return parts;
 }
 
-/// Says when each gather begins: `prefetch` modules ahead, but not before those of another layout
-/// that come first have come, as if all of them were messages of one group.
+/// Says when each gather begins: `prefetch` modules ahead, but not before the last module of
+/// another layout that comes first, whose weights have come by then.
 void ExchangeLowering::order_gathers(std::vector<Part>& parts, int modules) const {
   std::vector<int> layouts(static_cast<std::size_t>(modules), -1);  // by place
   for (const Part& part : parts) {
