@@ -184,8 +184,8 @@ std::vector<ExchangeLowering::Part> ExchangeLowering::parts_of(const Op& op,
     add(Purpose::Gather, gather.exchange, 1);
     if (parts.size() == before) continue;
     parts.back().places = brevity_.once ? std::vector<int>(1, 0) : gather.places;
+    parts.back().begins = brevity_.once ? std::vector<int>(1, 0) : gather.begins;
   }
-  order_gathers(parts, piece.modules);
   for (const Exchange& exchange : piece.cost.exchanges) {
     add(purpose_of(exchange), exchange, 1);
   }
@@ -194,26 +194,6 @@ std::vector<ExchangeLowering::Part> ExchangeLowering::parts_of(const Op& op,
     add(piece.sends_all ? Purpose::Send : Purpose::SendOne, send, window);
   }
   return parts;
-}
-
-/// Says when each gather begins: `prefetch` modules ahead, but not before the last module of
-/// another layout that comes first, whose weights have come by then.
-void ExchangeLowering::order_gathers(std::vector<Part>& parts, int modules) const {
-  std::vector<int> layouts(static_cast<std::size_t>(modules), -1);  // by place
-  for (const Part& part : parts) {
-    for (const int place : part.places) layouts[place] = part.exchange.layout;
-  }
-  std::vector<int> begins(layouts.size());
-  int other = 0, before = -1;  // places: of the last one of another layout, of the last one
-  for (int place = 0; place < modules; ++place) {
-    if (layouts[place] < 0) continue;
-    if (before >= 0 && layouts[before] != layouts[place]) other = before;
-    before = place;
-    begins[place] = std::max(other, place - inputs_.data_parallel.prefetch);
-  }
-  for (Part& part : parts) {
-    for (const int place : part.places) part.begins.push_back(begins[place]);
-  }
 }
 
 /// Waits for the weights of the module whose kernels come next, and begins to gather those that may

@@ -114,7 +114,6 @@ class ExchangeLowering {
   };
 
   std::vector<Part> parts_of(const Op& op, const ComputePiece& piece);
-  void order_gathers(std::vector<Part>& parts, int modules) const;
   Progress begin(const Op& op, const ComputePiece& piece);
   static void cut(Progress& progress, int steps);
   void run(const std::vector<PassageStep>& steps, std::vector<Progress>& ops);

@@ -68,6 +68,7 @@ class OpCosts {
 struct WeightGather {
   Exchange exchange;
   std::vector<int> places;  // of these modules among those of the op, as it comes to them
+  std::vector<int> begins;  // places of the modules beside which they begin, likewise
 };
 
 /// A compute and what goes with it.

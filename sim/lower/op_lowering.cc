@@ -401,15 +401,35 @@ std::vector<int> places_of(const StageCost& part, const StageCost& stage, bool b
   return places;
 }
 
-/// Returns the most bytes of weights of a module and of the `ahead` next ones.
-Bytes most_gathered(const ComputePiece& piece, int ahead) {
+/// Says when each gather begins: `prefetch` modules ahead, but not before the last module of
+/// another layout that comes first, whose weights have come by then.
+void order_gathers(std::vector<WeightGather>& gathers, int modules, int prefetch) {
+  std::vector<int> layouts(static_cast<std::size_t>(modules), -1);  // by place
+  for (const WeightGather& gather : gathers) {
+    for (const int place : gather.places) layouts[place] = gather.exchange.layout;
+  }
+  std::vector<int> begins(layouts.size());
+  int other = 0, before = -1;  // places: of the last one of another layout, of the last one
+  for (int place = 0; place < modules; ++place) {
+    if (layouts[place] < 0) continue;
+    if (before >= 0 && layouts[before] != layouts[place]) other = before;
+    before = place;
+    begins[place] = std::max(other, place - prefetch);
+  }
+  for (WeightGather& gather : gathers) {
+    for (const int place : gather.places) gather.begins.push_back(begins[place]);
+  }
+}
+
+/// Returns the most bytes of weights that are there, or on their way, beside one module.
+Bytes most_gathered(const ComputePiece& piece) {
   Bytes most(0);
-  for (int place = 0; place == 0 || place + ahead < piece.modules; ++place) {
+  for (int place = 0; place < piece.modules; ++place) {
     Bytes bytes(0);
     for (const WeightGather& gather : piece.gathers) {
-      const auto first = std::ranges::lower_bound(gather.places, place);
-      const auto last = std::ranges::upper_bound(gather.places, place + ahead);
-      bytes += gather.exchange.bytes * static_cast<double>(last - first);
+      const auto past = std::ranges::lower_bound(gather.places, place) - gather.places.begin();
+      const auto begun = std::ranges::upper_bound(gather.begins, place) - gather.begins.begin();
+      bytes += gather.exchange.bytes * static_cast<double>(begun - past);
     }
     most = std::max(most, bytes);
   }
@@ -427,9 +447,10 @@ void OpLowering::add_gathers(const Op& op, ComputePiece& piece) const {
   for (const StageCost& part : parts_of(stage)) {
     for (const Exchange& whole : weight_exchanges(policy, mesh_of(op, part), part)) {
       const Exchange gather = in_parts(whole, part.modules);
-      piece.gathers.push_back({gather, places_of(part, stage, op.kind != OpKind::F)});
+      piece.gathers.push_back({gather, places_of(part, stage, op.kind != OpKind::F), {}});
     }
   }
+  order_gathers(piece.gathers, piece.modules, policy.prefetch);
 }
 
 /// Adds the gradients that leave while `op` runs: those of an update beside the op that completes
@@ -447,7 +468,7 @@ void OpLowering::add_sends(const Op& op, ComputePiece& piece) const {
 /// Returns the buffers of communication while an op runs: weights of the module at work and of
 /// those gathered ahead, and a bucket for gradients.
 Bytes OpLowering::buffers_of(const Op& op, const ComputePiece& piece) const {
-  Bytes bytes = most_gathered(piece, inputs_.data_parallel.prefetch);
+  Bytes bytes = most_gathered(piece);
   for (const Exchange& send : piece.sends) {
     if (exchanges_.is_buffered(op.stage, send)) bytes += send.bytes;
   }

@@ -291,5 +291,21 @@ TEST_CASE("under ZeRO 3 the weights of all layouts come while the modules before
   }
 }
 
+TEST_CASE("weights that begin to come behind those of another layout have no room before") {
+  const auto buffers = [](const std::vector<LayersOf>& layers, int prefetch) {
+    LayoutTrial trial = trial_of({layers, false, 3});
+    trial.parallel += ", \"prefetch\": " + std::to_string(prefetch);
+    return run(trial)
+        .measurement.metrics.devices[0]
+        .memory[static_cast<std::size_t>(MemoryClass::Communication)]
+        .value();
+  };
+  // Every second block is on two tensor devices; only the last one and the readout are alike.
+  const std::vector<LayersOf> in_turns = {{1, 2, 2, 4}, {3, 4, 2, 4}, {5, 6, 2, 4}, {7, 8, 2, 4}};
+  CHECK(buffers(in_turns, 1) > buffers(in_turns, 0));
+  CHECK(buffers(in_turns, 8) == doctest::Approx(buffers(in_turns, 2)).epsilon(1e-12));
+  CHECK(buffers({}, 8) > 2 * buffers({}, 2));
+}
+
 }  // namespace
 }  // namespace interlock::layer_sums_test
