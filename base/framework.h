@@ -14,6 +14,10 @@ namespace interlock {
 /// those of its micro-batches, or after every micro-batch.
 enum class GradientReduction { Step, MicroBatch };
 
+/// Gradients of an embedding's table: the rows of a micro-batch's tokens, added to those kept; all
+/// rows, most of them zeros; all, which a kernel of its own adds while products add theirs.
+enum class TableGradients { Rows, Dense, DenseAdded };
+
 /// Parts of a layer whose kernels run as CUDA graphs. Attention: with the norm before it and the
 /// sum behind. Router: with its norm, up to the counts of tokens; experts are not in it.
 struct CudaGraphs {
@@ -99,6 +103,7 @@ struct Framework {
   GradientReduction gradient_reduction = GradientReduction::Step;
   /// Passes over the weights' gradients that adding a micro-batch's to those before it takes.
   double gradient_passes = 0;
+  TableGradients table_gradients = TableGradients::Rows;
   /// Beside the optimiser's own kernel, at each update: passes over the gradients that a device
   /// holds, and bytes of each parameter that it updates.
   double gradient_sweeps = 0, update_bytes = 0;

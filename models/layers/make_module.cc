@@ -127,6 +127,24 @@ Work weight_work(const Operator& op, const BuildOptions& options) {
   return work;
 }
 
+/// Lets the gradient of the table of `op` have all rows, see TableGradients: zeros are written
+/// before those of its tokens, and a kernel of its own may add all of them to those kept. Source:
+/// embedding_dense_backward_cuda of aten/src/ATen/native/cuda/Embedding.cu (pytorch/pytorch).
+void append_table(std::vector<Work>& works, const Operator& op, const BuildOptions& options) {
+  const TableGradients gradients = options.framework.table_gradients;
+  if (op.weight_gradient.launches == 0 || gradients == TableGradients::Rows) return;
+  const double element = element_bytes(options.precision);
+  const double kept = options.framework.fp32_gradients ? 4 : element;
+  const auto pass = [&](double bytes) {
+    append(
+        works,
+        {.op_class = OpClass::Elementwise, .bytes = Bytes(static_cast<double>(op.table) * bytes)},
+        OpRole::WeightGradient, op.place);
+  };
+  if (op.table > 0) pass(element);
+  if (op.table > 0 && gradients == TableGradients::DenseAdded) pass(element + 2 * kept);
+}
+
 /// Adds the gradients that a micro-batch makes of the module's weights to those before it.
 void append_addition(Module& module, const BuildOptions& options) {
   const double passes = options.framework.gradient_passes;
@@ -443,6 +461,7 @@ Module make_module(const ModuleFrame& frame, const std::vector<Operator>& given,
       append_exchanges(module.first_backward_input_exchanges, op->input_exchanges);
     }
     append(module.backward_weight, weight_work(*op, options), OpRole::WeightGradient, op->place);
+    append_table(module.backward_weight, *op, options);
     append_exchanges(module.backward_weight_exchanges, op->weight_exchanges);
   }
   for (auto* works : {&module.forward, &module.backward_input, &module.first_backward_input}) {

@@ -28,8 +28,8 @@ struct Operator {
   Work input_gradient = {.launches = 0};
   Work weight_gradient = {.launches = 0};
   std::vector<Exchange> forward_exchanges, input_exchanges, weight_exchanges;
-  std::int64_t parameters = 0;
-  std::vector<WeightMatrix> matrices = {};  // of them
+  std::int64_t parameters = 0, table = 0;   // table: elements of one of which it looks up rows
+  std::vector<WeightMatrix> matrices = {};  // of the parameters
   bool expert = false;                      // its parameters are divided by experts
   bool frozen = false;                      // its parameters are not trained
   bool activation = false;                  // of an MLP: its input may be kept in 8 bits

@@ -241,6 +241,7 @@ Operator sharded_lookup(const Lookup& whole, const Sharding& sharding, double el
       .forward = {.op_class = OpClass::Embedding, .bytes = Bytes((found + rows) * element)},
       .weight_gradient = {.op_class = OpClass::Embedding, .bytes = Bytes(3 * found * element)},
       .parameters = group.entries * group.width,
+      .table = group.entries * group.width,
       .matrices = {{.rows = static_cast<double>(whole.entries),
                     .columns = static_cast<double>(whole.width),
                     .parameters = group.entries * group.width,

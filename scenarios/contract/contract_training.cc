@@ -237,9 +237,8 @@ std::vector<ContractKey> order_keys() {
   return {
       {"kind", schedule_kind(), "by the strategy; `file` beside `file` and `order`",
        "The order's name, see [schedules](schedules.md). `auto` searches; `file` is an order of "
-       "your own; "
-       "`eager` and `list` are for local and interlocking training, `dgl` and `ppll` where no "
-       "gradient crosses a boundary, all others for global training."},
+       "your own; `eager` and `list` are for local and interlocking training, `dgl` and `ppll` "
+       "where no gradient crosses a boundary, all others for global training."},
       {"file", text("order.csv"), "required with the kind file, if there is no `order`",
        "Path of the order of a step, as CSV in the form of PyTorch's "
        "`torch.distributed.pipelining`: a row for each rank. See [orders in "
@@ -255,8 +254,7 @@ std::vector<ContractKey> order_keys() {
        R"(`{"buffered": 1}`)",
        "Room of a channel between two stages. An object: a sender waits while that number of "
        "messages are untaken. `rendezvous`: it waits for as long as its message waits at the "
-       "receiver. "
-       "`unlimited`: it never waits."},
+       "receiver. `unlimited`: it never waits."},
       {"copies", one_of({"overlapped", "compute_stream"}), "overlapped",
        "Transfers run beside compute, or block both devices; the latter needs one stage a device "
        "and `in_flight` 1."},
@@ -265,8 +263,7 @@ std::vector<ContractKey> order_keys() {
        "weights are stale, and further versions of weights and gradients take memory."},
       {"update_every", whole(1, 1e9), "the micro-batches of a step",
        "Micro-batches between two updates of a stage; divides those of a step. Schedules that "
-       "flush "
-       "update once for each step."},
+       "flush update once for each step."},
       {"optimizer_sync", one_of({"per_stage", "barrier"}), "per_stage",
        "`barrier`: no stage updates before every stage has its gradients."},
       {"early_recompute", boolean(), "false",
@@ -294,9 +291,8 @@ std::vector<ContractKey> order_keys() {
        "`gpipe` (Megatron-LM)."},
       {"execution", one_of({"futures", "bulk_synchronous"}), "futures",
        "`futures`: an op starts when its rank is free and its inputs are there. "
-       "`bulk_synchronous`: "
-       "all ranks wait for each other after every row of the schedule (Phylanx, arXiv "
-       "2010.03012)."}};
+       "`bulk_synchronous`: all ranks wait for each other after every row of the schedule "
+       "(Phylanx, arXiv 2010.03012)."}};
 }
 
 /// Lists the keys that only some schedules use.
@@ -319,9 +315,8 @@ std::vector<ContractKey> special_keys() {
        "`auto`: orders that the search looks at."},
       {"slices", either({one_of({"balanced"}), whole(1, 65'536), list(whole(1), 1)}), "balanced",
        "`terapipe`, `seq1f1b`: token slices of each sequence. `balanced`: those that the search of "
-       "the "
-       "paper finds. A number of equal slices, the only form for a profile. Or a list "
-       "with the tokens of each."},
+       "the paper finds. A number of equal slices, the only form for a profile. Or a list with the "
+       "tokens of each."},
       {"equal_in", one_of({"tokens", "time"}), "tokens",
        "What a number of equal `slices` have in common. `time`: late slices, whose attention reads "
        "more, have fewer tokens; the longest takes as little time as can be."}};
@@ -355,8 +350,7 @@ std::vector<ContractKey> kernel_keys() {
        "Bytes that the loss moves, over those of a loss in one kernel each way."},
       {"loss_stash", number(0, 100), "4",
        "Bytes of each logit that the loss keeps from its forward to its backward: 4 for one copy "
-       "in "
-       "fp32."},
+       "in fp32."},
       {"loss_gradients", number(0, 100), "those of an element",
        "Bytes of each logit that the loss's backward makes beside what it kept."},
       {"fp8_inputs", one_of({"training", "fp8"}), "training",
@@ -378,14 +372,19 @@ std::vector<ContractKey> exchange_keys() {
        "Format in which weight gradients are kept, added up and exchanged: the training "
        "precision's, or `fp32`. `both`: in `fp32`, while those of the training's precision, which "
        "each backward makes, keep memory of their own. `fp32_for_updates`: the training "
-       "precision's, "
-       "of which each update makes copies in `fp32` that stay until the next step begins."},
+       "precision's, of which each update makes copies in `fp32` that stay until the next step "
+       "begins."},
       {"gradient_reduction", one_of({"step", "micro_batch"}), "step",
        "ZeRO 2 and 3: `gradient_reduction` of `parallel`, where that is not written."},
       {"gradient_passes", number(0, 100), "0",
        "Passes over the weights' gradients that adding a micro-batch's (or a slice's) to those "
        "before it takes: 3 where a kernel of its own reads both and writes the sum, 0 where the "
        "product itself adds."},
+      {"table_gradients", one_of({"rows", "dense", "dense_added"}), "rows",
+       "Gradients of an embedding's table. `rows`: the rows of a micro-batch's tokens are added to "
+       "those kept. `dense`: each micro-batch makes a table of zeros first (PyTorch, XLA), which "
+       "`gradient_passes` adds as it adds others. `dense_added`: a kernel of its own adds that "
+       "table, while products add by themselves (Megatron-LM)."},
       {"gradient_sweeps", number(0, 100), "0",
        "Passes over the gradients that a device holds, at each update and beside the optimiser's "
        "own reading: 1 to set them to zero, 2 to divide them by the number of devices that sum "
@@ -426,8 +425,7 @@ std::vector<ContractKey> exchange_keys() {
        "each collective under way, where the device does not say."},
       {"vocabulary", one_of({"divided", "gathered"}), "divided",
        "`gathered`: every tensor device holds the whole embedding, and gathers the logits, of "
-       "which "
-       "each makes a part, for a loss of its own (`1d`)."},
+       "which each makes a part, for a loss of its own (`1d`)."},
       {"reserve", number(0, 1), "0",
        "Memory that its allocator holds beyond what it has handed out, over that. Peaks have it."},
       {"routing", one_of({"fused", "steps"}), "fused",
@@ -440,8 +438,8 @@ std::vector<ContractKey> exchange_keys() {
        "(Megatron-Core since 2025)."},
       {"library_memory", either({size(), map(size())}), "0 B",
        "Memory that its libraries keep on each device beside all tensors, e.g. workspaces of "
-       "matrix "
-       "products; or one size for each architecture of devices, `other` for those not named."},
+       "matrix products; or one size for each architecture of devices, `other` for those not "
+       "named."},
       {"expert_library_memory", either({size(), map(size())}), "0 B",
        "Memory that libraries keep beyond `library_memory` on devices that hold experts, e.g. "
        "workspaces of the streams that products of experts run in; one size, or one for each "
@@ -451,9 +449,8 @@ std::vector<ContractKey> exchange_keys() {
        "of the device makes, which is never given back."},
       {"context_memory", size(), "0.4 GB",
        "Memory of a process's context on a GPU, kernels included. `used_memory_bytes` has it, "
-       "peaks "
-       "do not. The default is that of CUDA 11.7 and later, which load kernels when they are first "
-       "used."},
+       "peaks do not. The default is that of CUDA 11.7 and later, which load kernels when they are "
+       "first used."},
       {"origin", map(anything()), "", "Where each number comes from; not used."}};
 }
 

@@ -100,6 +100,7 @@ Framework read_framework(const JsonNode& node, Diagnostics& diagnostics) {
   framework.softmax_traffic = section.number("softmax_traffic");
   framework.softmax_group = section.number("softmax_group");
   framework.gradient_passes = section.number("gradient_passes");
+  framework.table_gradients = static_cast<TableGradients>(section.choice("table_gradients"));
   framework.gradient_sweeps = section.number("gradient_sweeps");
   framework.update_bytes = section.number("update_bytes");
   framework.update_buffers = section.number("update_buffers");

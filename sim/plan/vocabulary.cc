@@ -51,9 +51,9 @@ bool copies(const Work& work, const std::vector<Exchange>& exchanges) {
          });
 }
 
-/// Moves the lookup of words, and copies of what it exchanges. Tables behind it are looked up by
-/// kernels of their own, which stay.
-void move_lookup(Module& first, Module& part) {
+/// Moves the lookup of `words`, and copies of what it exchanges. Tables behind it are looked up by
+/// kernels of their own, which stay. Passes over the gradient of the table are over its part.
+void move_lookup(const Words& words, Module& first, Module& part) {
   auto end = first.forward.begin() + 1;
   while (end != first.forward.end() && copies(*end, first.forward_exchanges)) ++end;
   part.forward.assign(first.forward.begin(), end);
@@ -61,8 +61,12 @@ void move_lookup(Module& first, Module& part) {
   std::vector<Work>& weights = first.backward_weight;  // in reverse order
   const auto found = std::find_if(weights.rbegin(), weights.rend(), looks_up);
   if (found == weights.rend()) return;
-  part.backward_weight = {*found};
-  weights.erase(std::next(found).base());
+  const auto own = std::next(found).base();
+  part.backward_weight.assign(own, weights.end());
+  weights.erase(own, weights.end());
+  for (Work& work : part.backward_weight) {
+    if (!looks_up(work)) work.bytes *= words.share();
+  }
 }
 
 /// Moves all kernels but those of the norm.
@@ -75,9 +79,10 @@ void move_projection(Module& last, Module& part) {
 }
 
 /// Takes the kernel that adds gradients of all weights of `module` to those before them, if any.
-std::optional<Work> take_addition(Module& module) {
+std::optional<Work> take_addition(const Framework& framework, Module& module) {
   std::vector<Work>& works = module.backward_weight;
-  if (works.empty() || works.back().op_class != OpClass::Elementwise) return std::nullopt;
+  if (framework.gradient_passes == 0 || works.empty()) return std::nullopt;
+  if (works.back().op_class != OpClass::Elementwise) return std::nullopt;
   const Work addition = works.back();
   works.pop_back();
   return addition;
@@ -141,10 +146,11 @@ void divide_logits(const Words& words, double element, Module& part) {
 Module take_embedding(int ranks, const PriceInputs& inputs, Module& first) {
   Module part = {.name = "embedding", .output = first.output};
   const std::int64_t all = first.parameters;
-  const std::optional<Work> addition = take_addition(first);
-  move_lookup(first, part);
+  const Words words(words_of(first), ranks);
+  const std::optional<Work> addition = take_addition(inputs.framework, first);
+  move_lookup(words, first, part);
   move_exchanges(first, part);
-  move_matrix({words_of(first), ranks}, &WeightMatrix::rows, first, part);
+  move_matrix(words, &WeightMatrix::rows, first, part);
   give_addition(addition, all, first);
   give_addition(addition, all, part);
   first.update = update_of(first, inputs);
@@ -176,7 +182,7 @@ Module take_readout(int ranks, Bytes hidden, const PriceInputs& inputs, Module& 
   Module part = {.name = "readout"};
   const Words words(std::llround(product_of(last.forward)->shape.n), ranks);
   const std::int64_t all = last.parameters;
-  const std::optional<Work> addition = take_addition(last);
+  const std::optional<Work> addition = take_addition(inputs.framework, last);
   move_weights(words, last, part);
   move_projection(last, part);
   move_exchanges(last, part);

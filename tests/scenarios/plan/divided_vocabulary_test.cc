@@ -181,6 +181,23 @@ TEST_CASE("gradients are added up where their weights lie") {
   }
 }
 
+TEST_CASE("passes over the gradient of a whole table are over the part of it that a rank has") {
+  for (const bool adds : {false, true}) {
+    Overrides more = {"model.positions=learned"};
+    more.push_back(adds ? R"(training.framework={"table_gradients": "dense", "gradient_passes": 3})"
+                        : R"(training.framework={"table_gradients": "dense_added"})");
+    const auto [rest, part] = divided_of(more);
+    const auto passes = [](const Module& module) {
+      return bytes_of(module.backward_weight, OpClass::Elementwise);
+    };
+    // Zeros of two bytes, and either two and twice two for the addition, or three passes of two.
+    const double bytes = 2 + 6;
+    CHECK(passes(part.modules[0]) == doctest::Approx(bytes * kVocabulary / 4 * kHidden));
+    CHECK(passes(rest.modules[0]) == doctest::Approx(bytes * 128 * kHidden));  // positions
+    CHECK(passes(part.modules[1]) == doctest::Approx((adds ? 6 : 0) * kVocabulary / 4 * kHidden));
+  }
+}
+
 TEST_CASE("parts of a vocabulary take as much longer on a slow rank as other ops do") {
   for (const char* const slow :
        {R"("stragglers": [{"rank": 1, "slowdown": 2}])", R"("speeds": [1, 0.5])"}) {
