@@ -90,6 +90,19 @@ TEST_CASE("a number of several devices is varied from what each of them has") {
   CHECK(error("dgx-a100-80g") != error("pcie-a100-80g"));
 }
 
+TEST_CASE("a number that a framework has from the one that it stands on is varied in it alone") {
+  const std::vector<MeasurementFile> files = {read_measurements(published_path("torchtitan"))};
+  const std::vector<FittedParameter> found = {{"torchtitan-2024", "product_speed", {}},
+                                              {"torchtitan", "product_speed", {}}};
+  const std::vector<SpeedRow> rows = speed_rows(files, found, 1);
+  const ParameterFit own = refit(found[0], rows, 4, 1), base = refit(found[1], rows, 4, 1);
+  CHECK(own.problem == "");
+  CHECK(own.value == base.value);
+  CHECK(own.origin == base.origin);
+  INFO("each has rows of its own, and other errors");
+  CHECK(own.error_now != base.error_now);
+}
+
 TEST_CASE("every fitted number that a shipped table names is varied, or told why not") {
   std::vector<MeasurementFile> files = {read_measurements(published_path("primus"))};
   const std::vector<FittedParameter> found = fitted_parameters(files);

@@ -117,21 +117,24 @@ void set_at(JsonValue& object, const std::string& path, const JsonValue& value) 
   set_json(object, path, value, "validate fit");
 }
 
-/// A parameter to be varied: its file, and its number in it.
+/// A parameter to be varied: its number, and where its file says that it is from.
 struct Numbered {
-  JsonValue document;
   JsonValue value;
   std::string origin;
 };
 
-/// Returns the number of `parameter` in the file of a framework, or of a device, named `file`.
+/// Returns the number of `parameter` in the file of a framework, or of a device, named `file`, or
+/// in the one that this stands on.
 std::optional<Numbered> numbered(const FittedParameter& parameter, const char* folder,
                                  const std::string& file) {
-  Numbered found{read_entry(folder, file), {}, {}};
-  const JsonValue* value = value_at(found.document, parameter.key);
-  if (value == nullptr) return std::nullopt;
-  found.value = *value;
-  if (const JsonValue* origins = found.document.find("origin")) {
+  const JsonValue document = read_entry(folder, file);
+  const JsonValue* value = value_at(document, parameter.key);
+  if (value == nullptr) {
+    const JsonValue* base = document.find("base");
+    return holds_text(base) ? numbered(parameter, folder, base->text) : std::nullopt;
+  }
+  Numbered found{*value, {}};
+  if (const JsonValue* origins = document.find("origin")) {
     const JsonValue* origin = origins->find(parameter.key);
     if (holds_text(origin)) found.origin = origin->text;
   }
@@ -162,7 +165,7 @@ std::optional<MeasuredRow> varied(const MeasuredRow& row, const FittedParameter&
   if (device_file.empty()) {
     const JsonValue* framework = value_at(row.document, "training.framework");
     if (!holds_text(framework) || framework->text != parameter.entry) return std::nullopt;
-    JsonValue own = number.document;
+    JsonValue own = json_object({{"base", json_text(parameter.entry)}});
     set_at(own, parameter.key, value);
     JsonValue* training = copy.document.find("training");
     *training->find("framework") = own;
