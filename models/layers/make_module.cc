@@ -128,21 +128,28 @@ Work weight_work(const Operator& op, const BuildOptions& options) {
 }
 
 /// Lets the gradient of the table of `op` have all rows, see TableGradients: zeros are written
-/// before those of its tokens, and a kernel of its own may add all of them to those kept. Source:
-/// embedding_dense_backward_cuda of aten/src/ATen/native/cuda/Embedding.cu (pytorch/pytorch).
+/// before those of its tokens; a table that is another's, too, is added to that one's; a kernel of
+/// its own may add it to those kept. Source: embedding_dense_backward_cuda of
+/// aten/src/ATen/native/cuda/Embedding.cu (pytorch/pytorch).
 void append_table(std::vector<Work>& works, const Operator& op, const BuildOptions& options) {
-  const TableGradients gradients = options.framework.table_gradients;
-  if (op.weight_gradient.launches == 0 || gradients == TableGradients::Rows) return;
+  const Framework& framework = options.framework;
+  const TableGradients gradients = framework.table_gradients;
+  if (op.weight_gradient.launches == 0 || op.table == 0) return;
+  if (gradients == TableGradients::Rows) return;
   const double element = element_bytes(options.precision);
-  const double kept = options.framework.fp32_gradients ? 4 : element;
+  const double made = static_cast<double>(op.table) * element;
+  const double kept = static_cast<double>(op.parameters) * (framework.fp32_gradients ? 4 : element);
   const auto pass = [&](double bytes) {
-    append(
-        works,
-        {.op_class = OpClass::Elementwise, .bytes = Bytes(static_cast<double>(op.table) * bytes)},
-        OpRole::WeightGradient, op.place);
+    append(works, {.op_class = OpClass::Elementwise, .bytes = Bytes(bytes)}, OpRole::WeightGradient,
+           op.place);
   };
-  if (op.table > 0) pass(element);
-  if (op.table > 0 && gradients == TableGradients::DenseAdded) pass(element + 2 * kept);
+  pass(made);
+  const bool added = gradients == TableGradients::DenseAdded && framework.gradient_passes == 0;
+  if (op.parameters == 0) {
+    pass(3 * made);
+  } else if (added) {
+    pass(made + 2 * kept);
+  }
 }
 
 /// Adds the gradients that a micro-batch makes of the module's weights to those before it.

@@ -382,9 +382,9 @@ std::vector<ContractKey> exchange_keys() {
        "product itself adds."},
       {"table_gradients", one_of({"rows", "dense", "dense_added"}), "rows",
        "Gradients of an embedding's table. `rows`: the rows of a micro-batch's tokens are added to "
-       "those kept. `dense`: each micro-batch makes a table of zeros first (PyTorch, XLA), which "
-       "`gradient_passes` adds as it adds others. `dense_added`: a kernel of its own adds that "
-       "table, while products add by themselves (Megatron-LM)."},
+       "those kept. `dense`: each micro-batch makes a whole table, zeros first (PyTorch), which "
+       "`gradient_passes` adds as it adds others. `dense_added`: where these are 0, as products "
+       "add by themselves, a kernel of its own adds that table (Megatron-LM)."},
       {"gradient_sweeps", number(0, 100), "0",
        "Passes over the gradients that a device holds, at each update and beside the optimiser's "
        "own reading: 1 to set them to zero, 2 to divide them by the number of devices that sum "

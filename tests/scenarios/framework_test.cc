@@ -129,28 +129,6 @@ TEST_CASE("gradients of several micro-batches are added up in as many passes as 
   CHECK(step_of(run(small_run({kBare, passes}))) == step_of(run(small_run({kBare}))));
 }
 
-TEST_CASE("the gradient of a table is made whole, and perhaps added by a kernel of its own") {
-  const double table = 1000 * 64;  // words, columns
-  const Overrides sizes = {kBare, "model.vocab_size=1000", "model.hidden_size=64",
-                           "model.positions=rotary", "training.micro_batches=2"};
-  const auto step = [&](const std::string& ways, const std::string& rest) {
-    const std::string framework = R"({"table_gradients": ")" + ways + "\"" + rest + "}";
-    return step_of(run(small_run(joined(sizes, {"training.framework=" + framework}))));
-  };
-  const std::string fp32 = R"(, "gradients": "fp32")";
-  // Each of two micro-batches writes zeros of two bytes; an addition reads them, and reads and
-  // writes those kept, of two bytes or four.
-  for (const auto& [ways, rest, bytes] :
-       {std::tuple("dense", std::string(), 2.0), std::tuple("dense", fp32, 2.0),
-        std::tuple("dense_added", std::string(), 2.0 + 2 + 4),
-        std::tuple("dense_added", fp32, 2.0 + 2 + 8)}) {
-    const double expected = 2 * table * bytes / 1e9, got = step(ways, rest) - step("rows", rest);
-    MESSAGE(ways << rest << ": 2 x " << table << " x " << bytes << " bytes at 1 GB/s: " << expected
-                 << " s; got " << got);
-    CHECK(got == doctest::Approx(expected).epsilon(1e-9));
-  }
-}
-
 TEST_CASE("an update's passes take no time on a device without rates") {
   const auto step = [](const std::string& framework) {
     return step_of(run({R"(model={"kind": "profile", "modules": [
