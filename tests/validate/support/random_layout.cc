@@ -32,14 +32,6 @@ Degrees random_degrees(Random& random) {
   return degrees;
 }
 
-/// A transformer that all these degrees can divide.
-std::string divisible_transformer(int layers, bool experts) {
-  return R"({"kind": "transformer", "hidden_size": 384, "attention_heads": 24, "vocab_size": 768,
-             "sequence_length": 192, "attention": "fused", "layers": )" +
-         std::to_string(layers) +
-         (experts ? R"(, "experts": 24, "experts_per_token": 2, "capacity_factor": 1.25})" : "}");
-}
-
 std::string member(const char* key, int value) {
   return std::string("\"") + key + "\": " + std::to_string(value);
 }
