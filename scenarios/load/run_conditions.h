@@ -1,5 +1,4 @@
-// RunConditions: what a scenario says about a whole training run, its failures and checkpoints, or
-// about a swarm of peers that would train its stages.
+// RunConditions and SwarmConditions: what a scenario says about a training run, or about a swarm.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Example: {"steps": 1000000, "failures": {"device_mtbf": "1000 h"}, "checkpoint": {"interval": "1
