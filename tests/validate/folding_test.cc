@@ -347,6 +347,34 @@ TEST_CASE("devices that send more and less in one collective fold exactly or not
   CHECK(equal >= 9);
 }
 
+TEST_CASE("groups and paths that fold otherwise than devices do fold exactly or not at all") {
+  // Six of twelve replicas share a state: devices with the next context share it with others. And
+  // paths by hash, which lay more of some equal messages, or groups, over a link than of others.
+  const auto hashed = [](const char* per_node, const char* nodes) {
+    return std::string(R"({"kind": "machine", "device": "a100-40g", "devices_per_node": )") +
+           per_node + R"(, "nodes": )" + nodes +
+           R"(, "port": {"latency": "2 us", "bandwidth": "64 GB/s"},
+                "cards": {"latency": "4 us", "bandwidth": "16 GB/s", "per_node": )" +
+           per_node +
+           R"(}, "network": {"kind": "fat-tree", "nodes_per_leaf": 2, "paths": "hash"}})";
+  };
+  LayoutTrial trial = {
+      .model = divisible_transformer(4),
+      .cluster = R"({"kind": "uniform", "device": "a100-40g", "devices": 24,
+                     "link": {"latency": "2 us", "bandwidth": "16 GB/s"}})",
+      .parallel = R"("data": 4, "context": 3, "tensor": 2, "zero_stage": 1, "shard": 6,
+                     "order": ["pipeline", "data", "tensor", "context"])",
+      .training = R"("strategy": "global", "micro_batches": 2, "global_batch_size": 48,
+                     "steps": 2, "optimizer": "adam")"};
+  CHECK(check_foldings(trial, 1e-9).refused >= 2);
+  trial.cluster = hashed("1", "6");
+  trial.parallel = R"("data": 2, "tensor": 3, "order": ["data", "tensor", "context", "pipeline"])";
+  CHECK(check_foldings(trial, 1e-9).refused >= 1);
+  trial.cluster = hashed("4", "4");
+  trial.parallel = R"("pipeline": 2, "data": 8, "zero_stage": 2, "shard": 4)";
+  CHECK(check_foldings(trial, 1e-9).refused >= 1);
+}
+
 TEST_CASE("a rendezvous lets its sender go as if its message met no equal one, folded or not") {
   // Two workers that train apart send their activations by one card.
   const LayoutTrial trial = {
