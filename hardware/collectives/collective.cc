@@ -154,6 +154,37 @@ CollectivePlan plan_exchange(const Cluster& cluster, const std::vector<int>& gro
   return {CollectiveAlgorithm::Direct, merged(std::move(traffic.flows)), traffic.latency};
 }
 
+double size_ratio(const std::vector<Flow>& flows, const std::vector<Flow>& other) {
+  if (flows.size() != other.size() || flows.empty()) return 0;
+  const double ratio = flows[0].bytes / other[0].bytes;
+  const auto alike = [&](const Flow& a, const Flow& b) {
+    return a.from == b.from && a.to == b.to && a.bytes == ratio * b.bytes;
+  };
+  return std::equal(flows.begin(), flows.end(), other.begin(), alike) ? ratio : 0;
+}
+
+Bytes memory_bytes(const Exchange& exchange, std::size_t n) {
+  const Bytes moved = exchange.bytes * (static_cast<double>(n - 1) / static_cast<double>(n));
+  switch (exchange.kind) {
+    case CollectiveKind::AllReduce:  // a reduce-scatter and an all-gather
+      return 5 * moved;
+    case CollectiveKind::ReduceScatter:
+    case CollectiveKind::Reduce:
+      return 3 * moved;
+    case CollectiveKind::AllGather:
+    case CollectiveKind::Broadcast:
+    case CollectiveKind::AllToAll:
+      return 2 * moved;
+    case CollectiveKind::Shift:
+      return 2 * exchange.bytes;
+    case CollectiveKind::Halo:
+      return 2 * (exchange.bytes + exchange.back);
+    case CollectiveKind::HostCopy:
+      return exchange.bytes;
+  }
+  return Bytes(0);
+}
+
 Seconds occupancy(const Cluster& cluster, const std::vector<Flow>& flows) {
   Seconds busiest;
   for (const LinkLoad& load : link_loads(cluster, flows)) busiest = std::max(busiest, load.busy);

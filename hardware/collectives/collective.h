@@ -71,6 +71,13 @@ CollectivePlan plan_host_copy(const Cluster& cluster, int device, HostDirection 
 CollectivePlan plan_exchange(const Cluster& cluster, const std::vector<int>& group,
                              const Exchange& exchange);
 
+/// Returns how many times the bytes of `other` the flows have; 0 where they differ in anything
+/// else.
+double size_ratio(const std::vector<Flow>& flows, const std::vector<Flow>& other);
+/// Returns the least bytes that a member of `n` reads and writes in its memory: each byte that
+/// leaves or enters once, and a second operand for each byte that is added up.
+Bytes memory_bytes(const Exchange& exchange, std::size_t n);
+
 /// Returns bytes / bandwidth of the link that is busiest when all flows are under way, alone on the
 /// cluster.
 Seconds occupancy(const Cluster& cluster, const std::vector<Flow>& flows);

@@ -147,10 +147,12 @@ void check_context(Section& reader, const BlockForm& b, const Sharding& sharding
   }
 }
 
-void check_experts(Section& reader, const Transformer& t, const Sharding& sharding) {
+void check_experts(Section& reader, const Transformer& t, const BuildOptions& options) {
+  const Sharding& sharding = options.sharding;
   const auto routed = [](const BlockForm& b) { return b.ffn == FeedForward::Experts; };
   const auto found = std::ranges::find_if(t.forms, routed);
   if (found == t.forms.end()) {
+    if (!options.left_out.empty()) return;  // with those that have experts
     refuse_experts(reader, sharding, "a transformer without \"experts\"");
     return;
   }
@@ -299,7 +301,7 @@ void replace_left_out(Transformer& t, const BuildOptions& options) {
   }
   for (std::size_t form = 0; form < used.size(); ++form) {
     BlockForm& block = t.forms[form];
-    if (used[form] || block.ffn == FeedForward::Experts) continue;
+    if (used[form]) continue;
     block = {.stream = block.stream,
              .mixer = Mixer::None,
              .ffn = FeedForward::Dense,
@@ -320,7 +322,7 @@ void check_sharding(Section& reader, const Transformer& t, const BuildOptions& o
     check_samples(reader, options);
   }
   check_sequence(reader, t, sharding);
-  check_experts(reader, t, sharding);
+  check_experts(reader, t, options);
   if (!t.encoder.empty()) check_encoder(reader, t.encoder.front(), sharding);
 }
 

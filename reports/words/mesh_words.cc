@@ -106,6 +106,22 @@ std::vector<Dimension> folded_dimensions(const Plan& plan) {
   return folded;
 }
 
+namespace {
+
+/// Returns what one device stands for along a folded dimension: "1 of 4 data"; of blocks of
+/// neighbours "1 of 4 blocks of 2 neighbours", or "1 of 2 neighbours".
+std::string folded_words(const Plan& plan, Dimension dimension) {
+  const Mesh& mesh = simulated_mesh(plan);
+  const std::string words = "1 of " + std::to_string(mesh.degree(dimension)) + " ";
+  if (plan.folded_as && dimension == Dimension::Tensor) return words + "neighbours";
+  if (plan.folded_as && dimension == Dimension::Data) {
+    return words + "blocks of " + std::to_string(mesh.degree(Dimension::Tensor)) + " neighbours";
+  }
+  return words + name_of(dimension);
+}
+
+}  // namespace
+
 std::string device_words(const ScenarioResult& result) {
   const Question& scenario = result.plan.question;
   const int devices = scenario.layout.mesh.devices();
@@ -113,8 +129,7 @@ std::string device_words(const ScenarioResult& result) {
   if (!scenario.cluster.name.empty()) words += " of " + scenario.cluster.name;
   std::string folded;
   for (const Dimension dimension : folded_dimensions(result.plan)) {
-    const std::string degree = std::to_string(simulated_mesh(result.plan).degree(dimension));
-    append(folded, "1 of " + degree + " " + name_of(dimension), ", ");
+    append(folded, folded_words(result.plan, dimension), ", ");
   }
   if (folded.empty()) return words;
   const std::size_t simulated = result.measurement.metrics.devices.size();

@@ -29,7 +29,8 @@ struct ParallelKeys {
   std::optional<JsonNode> stage_layouts_node;
   std::vector<LayersKeys> layer_layouts;
   std::optional<JsonNode> layer_layouts_node;
-  bool delays_weights = false;  // in pairs of micro-batches
+  std::optional<int> layers_expert_tensor;  // of all of these, where it is written
+  bool delays_weights = false;              // in pairs of micro-batches
   JsonNode node;
 };
 /// Returns the name of `dimension`; "spatial" where images are divided by the devices that would

@@ -27,7 +27,6 @@
 #include "scenarios/load/goal.h"
 #include "scenarios/load/kinds_of_work.h"
 #include "scenarios/load/run_conditions.h"
-#include "scenarios/load/swarm_conditions.h"
 #include "scenarios/load/variation_conditions.h"
 #include "sim/engines/engines.h"
 #include "sim/plan/data_parallel.h"

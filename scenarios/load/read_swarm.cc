@@ -6,7 +6,7 @@
 #include "scenarios/contract/contract.h"
 #include "scenarios/contract/limits.h"
 #include "scenarios/load/loader.h"
-#include "scenarios/load/swarm_conditions.h"
+#include "scenarios/load/run_conditions.h"
 
 namespace interlock {
 namespace {

@@ -90,10 +90,10 @@ std::string layers_folding_problem(const Plan& plan) {
   const Mesh& mesh = simulated_mesh(plan);
   if (layout.layer_layouts.empty() || !folds_one_kind(mesh, plan.unfolded)) return "";
   const int neighbours = mesh.degree(Dimension::Tensor);
-  return std::ranges::binary_search(cuts_of_layers(layout.layers()), neighbours)
-             ? ""
-             : "layers and experts lie across blocks of " + std::to_string(neighbours) +
-                   " tensor devices";
+  if (std::ranges::binary_search(cuts_of_layers(layout.layers()), neighbours)) return "";
+  const bool contexts = mesh.degree(Dimension::Context) > 1;
+  return std::string(contexts ? "experts and contexts may" : "layers and experts") +
+         " lie across blocks of " + std::to_string(neighbours) + " tensor devices";
 }
 
 /// Says why `plan`, as it is folded, differs from one of which nothing is; empty if it does not.

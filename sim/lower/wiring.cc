@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
+#include "sim/lower/links/flows_apart.h"
 #include "sim/lower/links/shared_links.h"
 #include "sim/lower/links/turns.h"
 
@@ -197,41 +198,6 @@ std::shared_ptr<const CollectivePlan> shared(CollectivePlan plan) {
   return std::make_shared<const CollectivePlan>(std::move(plan));
 }
 
-/// Returns how many times the bytes of `other` the flows have; 0 where they differ in anything
-/// else.
-double size_ratio(const std::vector<Flow>& flows, const std::vector<Flow>& other) {
-  if (flows.size() != other.size() || flows.empty()) return 0;
-  const double ratio = flows[0].bytes / other[0].bytes;
-  const auto alike = [&](const Flow& a, const Flow& b) {
-    return a.from == b.from && a.to == b.to && a.bytes == ratio * b.bytes;
-  };
-  return std::equal(flows.begin(), flows.end(), other.begin(), alike) ? ratio : 0;
-}
-
-/// Returns the least bytes that a member of `n` reads and writes in its memory: each byte that
-/// leaves or enters once, and a second operand for each byte that is added up.
-Bytes memory_bytes(const Exchange& exchange, std::size_t n) {
-  const Bytes moved = exchange.bytes * (static_cast<double>(n - 1) / static_cast<double>(n));
-  switch (exchange.kind) {
-    case CollectiveKind::AllReduce:  // a reduce-scatter and an all-gather
-      return 5 * moved;
-    case CollectiveKind::ReduceScatter:
-    case CollectiveKind::Reduce:
-      return 3 * moved;
-    case CollectiveKind::AllGather:
-    case CollectiveKind::Broadcast:
-    case CollectiveKind::AllToAll:
-      return 2 * moved;
-    case CollectiveKind::Shift:
-      return 2 * exchange.bytes;
-    case CollectiveKind::Halo:
-      return 2 * (exchange.bytes + exchange.back);
-    case CollectiveKind::HostCopy:
-      return exchange.bytes;
-  }
-  return Bytes(0);
-}
-
 }  // namespace
 
 int Wiring::collective(const Exchange& exchange, int rank, int stage) {
@@ -331,13 +297,14 @@ std::string Wiring::finish() {
 /// Makes the flows of a collective; where ranks stand for others, equal flows are one.
 void Wiring::make_flows(int index) {
   Collective& collective = program_.collectives[index];
-  const FoldedLinks::ClassWays& class_ways = ways_of(planned_[index]);
+  const FlowWays& class_ways = ways_of(planned_[index]);
   std::vector<std::vector<Bytes>> flows(class_ways.ways.size());  // by way
   const std::vector<Flow>& own = planned_[index].plan->flows;
+  planned_[index].uneven.assign(flows.size(), false);
   for (std::size_t f = 0; f < own.size(); ++f) {
     std::vector<Bytes>& equal = flows[class_ways.of_flow[f]];
     if (equal.empty() || !folded_.folds()) equal.push_back(own[f].bytes);
-    if (equal.back() != own[f].bytes) planned_[index].uneven = true;
+    if (equal.back() != own[f].bytes) planned_[index].uneven[class_ways.of_flow[f]] = true;
     equal.back() = std::max(equal.back(), own[f].bytes);
   }
   for (std::size_t w = 0; w < flows.size(); ++w) {
@@ -355,7 +322,7 @@ void Wiring::make_flows(int index) {
   }
 }
 
-const FoldedLinks::ClassWays& Wiring::ways_of(const Planned& planned) {
+const FlowWays& Wiring::ways_of(const Planned& planned) {
   const auto [entry, fresh] = class_ways_.try_emplace(planned.links);
   if (fresh) entry->second = folded_.class_ways(*planned.links);
   return entry->second;
@@ -376,6 +343,13 @@ std::string Wiring::fold_links() {
       wire.bandwidth =
           std::min(wire.bandwidth, program_.links[link].bandwidth / static_cast<double>(times));
     }
+  }
+  for (const auto& [collective, flow, time] : apart_) {
+    Collective::Flow& one = program_.collectives[collective].flows[flow];
+    one.bytes = Bytes(time.value() * program_.wires[one.wire].bandwidth.value());
+  }
+  for (Collective& collective : program_.collectives) {
+    std::erase_if(collective.flows, [](const auto& flow) { return flow.bytes == Bytes(0); });
   }
   return problem;
 }
@@ -421,13 +395,13 @@ std::vector<Wiring::LinkUse> Wiring::link_uses() {
 /// links that are used by one user only may carry what they like. Where users differ in that part,
 /// each wire crosses the link as often as its equals do.
 std::string Wiring::share_links() {
-  std::string problem;
+  std::string problem, uneven;
   std::vector<Crossings> crossings;  // made where they are needed
   std::vector<LinkUse> uses = link_uses();
   const std::vector<bool> meets = communicators_that_meet(uses);
   const auto communicators = static_cast<int>(meets.size());
   if (!alone_) {
-    problem = uneven_flows(meets);
+    uneven = part_uneven_flows(uses, meets);
     share_in_turn(uses, meets);
   }
   for (std::size_t l = 0; l < uses.size(); ++l) {
@@ -444,22 +418,59 @@ std::string Wiring::share_links() {
     link.stands_for = folded_.class_size(raw_links_[l]);
     if (inputs_.data_parallel.outer.any()) link.likes = folded_.names_in_class(raw_links_[l]);
     link.bandwidth *= use.share;
-    if (!problem.empty() || use.users <= 1 || use.alike) continue;
+    if (!problem.empty() || (use.users > 1 ? use.alike : alone_ || !use.uneven)) continue;
     problem =
         "what uses " + link.name + " and its like at the same time differs from one to the other";
   }
   for (std::size_t c = 0; c < planned_.size(); ++c) note_loads(static_cast<int>(c));
-  return problem;
+  return problem.empty() ? uneven : problem;
 }
 
-/// Says whether flows of other sizes than what stands for them meet others; empty if none do.
-std::string Wiring::uneven_flows(const std::vector<bool>& meets) const {
-  for (const Planned& planned : planned_) {
-    if (!planned.uneven || !meets[static_cast<std::size_t>(planned.doers.communicator)]) continue;
-    return "the devices with device " + std::to_string(planned.doers.group.front()) +
+/// Follows flows that are not alike, and that nothing else meets, with every device. Says which of
+/// those that others meet are not alike; empty if none are.
+std::string Wiring::part_uneven_flows(const std::vector<LinkUse>& uses,
+                                      const std::vector<bool>& meets) {
+  for (std::size_t c = 0; c < planned_.size(); ++c) {
+    const Doers& doers = planned_[c].doers;
+    const bool met = meets[static_cast<std::size_t>(doers.communicator)];
+    if (part_uneven_flows(static_cast<int>(c), uses, met)) continue;
+    return "the devices with device " + std::to_string(doers.group.front()) +
            " send more and less in one collective, beside others";
   }
   return "";
+}
+
+bool Wiring::part_uneven_flows(int index, const std::vector<LinkUse>& uses, bool meets) {
+  const Planned& planned = planned_[index];
+  const FoldedLinks::Member member = member_of(planned);
+  const FlowWays& ways = ways_of(planned);
+  const auto& classes = folded_.class_uses(*planned.orbit);
+  Collective& collective = program_.collectives[index];
+  std::optional<bool> apart;
+  for (const FlowSet& set : sets_that_meet(ways)) {
+    const bool uneven =
+        std::ranges::any_of(set.ways, [&](int way) { return planned.uneven[way]; }) ||
+        any_link(ways, set, [&](LinkId link) { return !classes.at(link).alike; });
+    if (!uneven) continue;
+    if (any_link(ways, set, [&](LinkId link) { return uses[links_.at(link)].users > 1; })) {
+      return false;
+    }
+    // Alone even among its equals, a collective takes what its busiest link takes.
+    if (!apart) apart = !meets && !folded_.equals_meet(*planned.links, member);
+    if (*apart) return true;
+    const auto alone = folded_.time_alone(*planned.links, member, set.flows);
+    if (!alone) return false;
+    const Seconds time = *alone * planned.size;
+    collective.occupancy = std::max(collective.occupancy, time);
+    if (!meets) continue;
+    for (const int way : set.ways) collective.flows[way].bytes = Bytes(0);
+    apart_.push_back({index, set.ways.front(), time});
+  }
+  return true;
+}
+
+FoldedLinks::Member Wiring::member_of(const Planned& planned) const {
+  return {planned.doers.group, planned.axis, planned.layout, planned.doers.rank, false};
 }
 
 /// Gives each collective its own share of the links that its communicator alone uses.
@@ -474,7 +485,7 @@ void Wiring::share_in_turn(std::vector<LinkUse>& uses, const std::vector<bool>& 
       }
     }
     if (messages[c].empty()) continue;
-    const auto classes = folded_.class_uses(*planned_[c].orbit);
+    const auto& classes = folded_.class_uses(*planned_[c].orbit);
     for (auto& [link, counts] : messages[c]) counts.all = classes.at(raw_links_[link]).most;
   }
   for (const auto& [link, share] : weigh_turns(program_, messages)) uses[link].share = share;
@@ -495,20 +506,9 @@ std::vector<Wiring::Crossings> Wiring::crossings_of_equals() {
 }
 
 Wiring::Crossings Wiring::alike_crossings(const std::unordered_map<LinkId, int>& counts) {
-  struct Range {
-    int least = 0, most = 0, links = 0;
-  };
-  std::unordered_map<LinkId, Range> ranges;
-  for (const auto& [link, count] : counts) {
-    Range& range = ranges.try_emplace(folded_.class_of(link), Range{count, count}).first->second;
-    range.least = std::min(range.least, count);
-    range.most = std::max(range.most, count);
-    ++range.links;
-  }
   Crossings crossings;
-  for (const auto& [link, range] : ranges) {
-    const bool alike = range.least == range.most && range.links == folded_.class_size(link);
-    crossings[link_index(link)] = alike ? range.most : 0;
+  for (const auto& [link, times] : folded_.alike_crossings(counts)) {
+    crossings[link_index(link)] = times;
   }
   return crossings;
 }
@@ -517,16 +517,14 @@ Wiring::Crossings Wiring::alike_crossings(const std::unordered_map<LinkId, int>&
 /// are those of collectives that use a wire differently.
 void Wiring::add_crossings_of(std::size_t collective, std::vector<Crossings>& crossings) {
   const Planned& planned = planned_[collective];
-  const FoldedLinks::ClassWays& class_ways = ways_of(planned);
+  const FlowWays& class_ways = ways_of(planned);
   const std::vector<Flow>& flows = planned.plan->flows;
   if (flows.empty()) return;
   std::vector<std::set<Bytes>> sizes(class_ways.ways.size());
   for (std::size_t f = 0; f < flows.size(); ++f) {
     sizes[class_ways.of_flow[f]].insert(flows[f].bytes);
   }
-  const FoldedLinks::Member member = {planned.doers.group, planned.axis, planned.layout,
-                                      planned.doers.rank, false};
-  const auto& counts = folded_.crossed(*planned.links, member, class_ways.of_flow);
+  const auto& counts = folded_.crossed(*planned.links, member_of(planned), class_ways.of_flow);
   std::map<int, std::size_t> ways;  // by wire
   for (std::size_t w = 0; w < class_ways.ways.size(); ++w) {
     ways[program_.collectives[collective].flows[w].wire] = w;  // one of each way, see make_flows
@@ -571,7 +569,7 @@ void Wiring::note_use(std::vector<LinkUse>& uses, int user, const std::vector<in
   for (const int wire : wires) {
     for (const int link : program_.wires[wire].links) ++simulated[link];
   }
-  const auto classes = folded_.class_uses(orbit);
+  const auto& classes = folded_.class_uses(orbit);
   for (const auto& [link, count] : simulated) {
     LinkUse& use = uses[link];
     const auto found = classes.find(raw_links_[link]);
@@ -579,6 +577,8 @@ void Wiring::note_use(std::vector<LinkUse>& uses, int user, const std::vector<in
     const double share = static_cast<double>(count) / found->second.most;
     use.varies = use.varies || (use.users > 0 && use.share != share);
     use.alike = use.alike && found->second.alike && !use.varies;
+    const bool message = user >= static_cast<int>(program_.communicators.size());
+    use.uneven = use.uneven || (message && found->second.least < found->second.most);
     use.share = use.users == 0 ? share : std::min(use.share, share);
     if (use.users == 0 || use.last_user != user) ++use.users;
     use.last_user = user;
@@ -588,7 +588,7 @@ void Wiring::note_use(std::vector<LinkUse>& uses, int user, const std::vector<in
 /// Notes the bytes that a collective and its equals carry over the links that they use.
 void Wiring::note_loads(int index) {
   Collective& collective = program_.collectives[index];
-  const auto classes = folded_.class_uses(*planned_[index].orbit);
+  const auto& classes = folded_.class_uses(*planned_[index].orbit);
   for (const auto& [link, use] : classes) {
     const int own = link_index(link);
     collective.loads.push_back({own, use.bytes * planned_[index].size * program_.links[own].share});

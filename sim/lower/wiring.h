@@ -75,7 +75,7 @@ class Wiring {
     std::shared_ptr<const FoldedLinks::Orbit> orbit;
     double size = 1;                         // of the bytes in the orbit
     const CollectiveLinks* links = nullptr;  // of flows of that size
-    bool uneven = false;                     // one flow stands for larger and smaller ones
+    std::vector<bool> uneven = {};           // by way: one flow stands for larger and smaller ones
   };
   using SharedPlan = std::shared_ptr<const CollectivePlan>;
   int add_collective(const Exchange& exchange, const SharedPlan& plan, const Doers& doers);
@@ -89,12 +89,15 @@ class Wiring {
     double share = 1;     // of the program's link, see ProgramLink
     bool alike = true;    // on every link of the class, and for every user
     bool varies = false;  // the share, from one collective or user to the next
+    bool uneven = false;  // equal messages, on the links that they use
   };
   std::vector<LinkUse> link_uses();
   void note_use(std::vector<LinkUse>& uses, int user, const std::vector<int>& wires,
                 const FoldedLinks::Orbit& orbit);
   std::vector<bool> communicators_that_meet(const std::vector<LinkUse>& uses) const;
-  std::string uneven_flows(const std::vector<bool>& meets) const;
+  std::string part_uneven_flows(const std::vector<LinkUse>& uses, const std::vector<bool>& meets);
+  bool part_uneven_flows(int collective, const std::vector<LinkUse>& uses, bool meets);
+  FoldedLinks::Member member_of(const Planned& planned) const;
   void share_in_turn(std::vector<LinkUse>& uses, const std::vector<bool>& meets);
   /// By link of the program, how many equals of a wire's flow cross each link of its class at once;
   /// 0 where not all of the class are crossed alike.
@@ -103,7 +106,7 @@ class Wiring {
   Crossings alike_crossings(const std::unordered_map<LinkId, int>& counts);
   void add_crossings_of(std::size_t collective, std::vector<Crossings>& crossings);
   bool weigh(int link, const std::vector<Crossings>& crossings, LinkUse& use);
-  const FoldedLinks::ClassWays& ways_of(const Planned& planned);
+  const FlowWays& ways_of(const Planned& planned);
   void note_loads(int collective);
   int link_index(LinkId id);
 
@@ -112,7 +115,13 @@ class Wiring {
   OpCosts costs_;
   bool alone_;
   FoldedLinks folded_;
-  std::vector<Planned> planned_;            // by collective
+  std::vector<Planned> planned_;  // by collective
+  /// A flow that stands for a set that nothing else meets, and what it takes.
+  struct FlowApart {
+    int collective = 0, flow = 0;
+    Seconds time;
+  };
+  std::vector<FlowApart> apart_;
   std::vector<FoldedLinks::Orbit> orbits_;  // by wire of messages
   std::vector<std::vector<LinkId>> ways_;   // by wire
   std::vector<Seconds> latencies_;          // by wire of messages
@@ -122,7 +131,7 @@ class Wiring {
   std::map<std::pair<int, std::vector<LinkId>>, int> part_wires_;
   std::map<std::tuple<int, int, std::vector<LinkId>>, int>
       communicator_wires_;  // by communicator, number, way
-  std::map<const CollectiveLinks*, FoldedLinks::ClassWays> class_ways_;
+  std::map<const CollectiveLinks*, FlowWays> class_ways_;
   std::vector<LinkId> raw_links_;  // by link of the program
   int slots_;                      // micro-batches in flight or slices
   std::vector<int> neighbours_;    // channel of (stage, in or down, slot), -1 until made

@@ -67,6 +67,7 @@ LayerDegrees groups_between(const LayerDegrees& one, const LayerDegrees& other) 
   return {.tensor = narrow.tensor,
           .data = narrow.data,
           .expert_tensor = narrow.expert_tensor,
+          .has_experts = narrow.has_experts,
           .joined = wide.tensor / narrow.tensor};
 }
 
@@ -90,6 +91,7 @@ std::vector<Mesh> meshes_of_layers(const Mesh& mesh, const std::vector<LayerDegr
     own.degree(Dimension::Tensor) = layout.tensor;
     own.degree(Dimension::Data) = layout.data;
     own.expert_tensor = layout.expert_tensor;
+    if (!layout.has_experts) own.expert = 1;
     own.joined = layout.joined;
     own.shard = shards ? own.replicas() : 1;
     CHECK(own.devices() == mesh.devices(), "as many devices in each layout");

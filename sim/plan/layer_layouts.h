@@ -32,6 +32,7 @@ namespace interlock {
 struct LayerDegrees {
   int tensor = 1, data = 1;
   std::optional<int> expert_tensor;  // see Mesh
+  bool has_experts = true;           // else its layers have none, and their mesh no such groups
   /// Data devices between which tensors are laid anew: no layout of layers, but one of groups.
   int joined = 1;
   bool operator==(const LayerDegrees&) const = default;

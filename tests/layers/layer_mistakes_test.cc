@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/result/result_json.h"
+#include "reports/words/mesh_words.h"
+#include "sim/plan/layer_layouts.h"
 #include "tests/layers/support/random_layers.h"
 #include "tests/scenarios/documents.h"
 
@@ -27,6 +29,16 @@ std::string layers(const std::string& list) { return "parallel.layer_layouts=" +
 
 std::string refused(const Overrides& overrides) {
   return mistakes_of(document(kBlocks, overrides));
+}
+
+/// Returns why a scenario cannot be folded as it says; empty if it can.
+std::string refused_run(const Overrides& overrides) {
+  try {
+    make_plan(load_questions(document(kBlocks, overrides)).front());
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
 }
 
 TEST_CASE("layers that cannot have their degrees are refused in one sentence") {
@@ -68,7 +80,7 @@ TEST_CASE("layers that cannot have their degrees are refused in one sentence") {
        "attention_heads 4 cannot be divided among 8 tensor devices"},
       {{layers(R"([{"modules": [0, 1], "tensor": 8}, {"modules": [3, 4], "tensor": 8}])"),
         "model.attention_heads=4"},
-       "/parallel/layer_layouts/0: tensor 8 x data 1 do not divide these layers: "},
+       "/parallel/layer_layouts/1: tensor 8 x data 1 do not divide these layers: "},
       {{layers(R"([{"modules": [0, 1], "tensor": 8}])"), "model.sequence_length=68",
         "parallel.sequence_parallel=true"},
        "/parallel/layer_layouts/0: tensor 8 x data 1 do not divide these layers: sequence_length "
@@ -117,6 +129,44 @@ TEST_CASE("layers that cannot have their degrees are refused in one sentence") {
   }
 }
 
+TEST_CASE("experts need divide the layers that have some, and no others") {
+  // The last two blocks have experts, on two data devices each: layers on tensor 8 have one.
+  const Overrides experts = {"model.experts=6", "model.experts_per_token=2", "model.dense_layers=4",
+                             "parallel.expert=2"};
+  const auto with = [&](Overrides more) {
+    more.insert(more.begin(), experts.begin(), experts.end());
+    return refused(more);
+  };
+  REQUIRE(with({}) == "");
+  const std::string tables =
+      R"({"modules": [0, 1], "tensor": 8}, {"modules": [7, 8], "tensor": 8})";
+  CHECK(with({layers("[" + tables + "]")}) == "");
+  CHECK(with({layers(R"([{"modules": [1, 5], "tensor": 8}])")}) == "");
+  const std::string message =
+      with({layers("[" + tables + R"(, {"modules": [4, 6], "tensor": 8}])")});
+  INFO(message);
+  CHECK(message.find("/parallel/layer_layouts/2: experts are divided among the 1 devices of equal "
+                     "weights of these layers (data x context), which 2 does not divide") !=
+        std::string::npos);
+  // Experts of a width of 4, of which eight devices have no part each.
+  const std::string narrow = "model.expert_ffn_hidden_size=4";
+  CHECK(with({narrow, "parallel.expert=1", layers("[" + tables + "]")}) == "");
+  CHECK(with({narrow, "parallel.expert=1",
+              layers("[" + tables + R"(, {"modules": [5, 6], "tensor": 8}])")})
+            .find("/parallel/layer_layouts/2: tensor 8 x data 1 do not divide these layers: "
+                  "expert_ffn_hidden_size 4 cannot be divided among 8") != std::string::npos);
+  // Tensor devices that hold the same tokens cannot share experts otherwise; tables need not.
+  const Overrides apart = {"parallel.tensor=1", "parallel.data=8", "parallel.expert_tensor=1",
+                           "training.global_batch_size=16"};
+  Overrides with_tables = apart, with_experts = apart;
+  with_tables.push_back(layers("[" + tables + "]"));
+  with_experts.push_back(layers(R"([{"modules": [5, 6], "tensor": 8}])"));
+  CHECK(with(with_tables) == "");
+  CHECK(with(with_experts)
+            .find("/parallel/layer_layouts/0: the 8 tensor devices of these layers hold the same "
+                  "tokens") != std::string::npos);
+}
+
 TEST_CASE("ranks have layouts of their own, or layers") {
   const std::string message = mistakes({R"(parallel={"stage_layouts": [{"tensor": 2}, {"data": 2}],
                     "layer_layouts": [{"modules": [1, 4], "tensor": 8, "data": 1}]})"});
@@ -141,6 +191,45 @@ std::string result_of(const Overrides& overrides) {
   json.erase("scenario");  // what was written
   json.erase("wall_time_s");
   return json.dump();
+}
+
+TEST_CASE("words say which neighbours, or blocks of them, one device stands for") {
+  const std::string own = layers(R"([{"modules": [2, 6], "tensor": 8, "data": 1}])");
+  ScenarioResult result =
+      run_scenario(load_questions(document(kBlocks, {own, "simulate.fold=none"})).front(), false);
+  const auto folded = [&](bool tensor, bool data) {
+    result.plan.unfolded = {!tensor, false, !data, true};
+    return device_words(result);
+  };
+  CHECK(folded(true, false) == "16 devices of uniform (16 simulated: 1 of 4 tensor)");
+  CHECK(folded(false, true) == "16 devices of uniform (16 simulated: 1 of 2 data)");
+  result.plan.folded_as = cut_after(result.plan.question.layout.mesh, 2);
+  CHECK(folded(true, false) == "16 devices of uniform (16 simulated: 1 of 2 neighbours)");
+  CHECK(folded(false, true) ==
+        "16 devices of uniform (16 simulated: 1 of 4 blocks of 2 neighbours)");
+}
+
+TEST_CASE("what lies across the blocks that are to be folded is named") {
+  // Two experts on the pairs of eight devices that tensor devices of 4 are cut by.
+  const std::string fold = R"(simulate.fold=["data"])";
+  const Overrides experts = {"model.experts=6",
+                             "model.experts_per_token=2",
+                             "parallel.sequence_parallel=true",
+                             R"(parallel.order=["context", "tensor", "data", "pipeline"])",
+                             fold,
+                             layers(R"([{"modules": [0, 1], "tensor": 8}])")};
+  const auto with = [&](Overrides more) {
+    more.insert(more.begin(), experts.begin(), experts.end());
+    return refused_run(more);
+  };
+  CHECK(with({"parallel.expert=3", "parallel.expert_tensor=2", "parallel.tensor=4",
+              "parallel.data=3", "cluster.devices=24", "training.global_batch_size=24",
+              layers(R"([{"modules": [0, 1], "tensor": 12}])"), "model.vocab_size=1536",
+              "model.sequence_length=72"})
+            .find("layers and experts lie across blocks of 4 tensor devices") != std::string::npos);
+  CHECK(with({"parallel.expert=2", "parallel.context=2", "cluster.devices=32"})
+            .find("experts and contexts may lie across blocks of 4 tensor devices") !=
+        std::string::npos);
 }
 
 TEST_CASE("degrees need divide the layers that have them, and no others") {

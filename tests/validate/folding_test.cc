@@ -183,21 +183,24 @@ TEST_CASE("every strategy and schedule folds") {
 TEST_CASE("random layouts fold exactly or not at all") {
   Count all;
   int loaded = 0;
-  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+  for (std::uint64_t seed = 0; seed < static_cast<std::uint64_t>(cases(60)); ++seed) {
     CAPTURE(seed);
     LayoutTrial trial = random_layout(seed);
+    trial.engine = "native";
     try {
-      if (load(trial).layout.mesh.devices() > 16) continue;
+      if (load(trial).layout.mesh.devices() > 24) continue;
     } catch (const Error&) {
       continue;
     }
     ++loaded;
-    const Count count = check_foldings(trial, 1e-8);
+    // Greedy orders go by who is first, which roundings of ends decide on shared links.
+    const bool greedy = trial.training.find("greedy") != std::string::npos;
+    const Count count = check_foldings(trial, greedy ? 1e-5 : 1e-7);
     all.equal += count.equal;
     all.refused += count.refused;
   }
   MESSAGE(loaded << " layouts: " << all.equal << " foldings equal, " << all.refused << " refused");
-  CHECK(all.equal > 10);
+  CHECK(all.equal >= met_by_cases(20));
 }
 
 /// Experts on up to 32 devices, in a soak up to 256: nodes of any size with one card or one for
@@ -331,6 +334,7 @@ TEST_CASE("devices that send more and less in one collective fold exactly or not
       .parallel = "",
       .training = R"("strategy": "global", "precision": "bf16", "micro_batches": 2,
                      "global_batch_size": 48, "steps": 3, "optimizer": "adam")"};
+  int equal = 0;
   for (const char* parallel :
        {R"("data": 12, "tensor": 2)", R"("data": 6, "tensor": 4)", R"("pipeline": 2, "data": 12)",
         R"("data": 12, "context": 2)", R"("data": 24)"}) {
@@ -338,7 +342,37 @@ TEST_CASE("devices that send more and less in one collective fold exactly or not
     trial.parallel = parallel;
     const Count count = check_foldings(trial, 1e-7);
     CHECK(count.equal + count.refused >= 1);
+    equal += count.equal;
   }
+  CHECK(equal >= 9);
+}
+
+TEST_CASE("groups and paths that fold otherwise than devices do fold exactly or not at all") {
+  // Six of twelve replicas share a state: devices with the next context share it with others. And
+  // paths by hash, which lay more of some equal messages, or groups, over a link than of others.
+  const auto hashed = [](const char* per_node, const char* nodes) {
+    return std::string(R"({"kind": "machine", "device": "a100-40g", "devices_per_node": )") +
+           per_node + R"(, "nodes": )" + nodes +
+           R"(, "port": {"latency": "2 us", "bandwidth": "64 GB/s"},
+                "cards": {"latency": "4 us", "bandwidth": "16 GB/s", "per_node": )" +
+           per_node +
+           R"(}, "network": {"kind": "fat-tree", "nodes_per_leaf": 2, "paths": "hash"}})";
+  };
+  LayoutTrial trial = {
+      .model = divisible_transformer(4),
+      .cluster = R"({"kind": "uniform", "device": "a100-40g", "devices": 24,
+                     "link": {"latency": "2 us", "bandwidth": "16 GB/s"}})",
+      .parallel = R"("data": 4, "context": 3, "tensor": 2, "zero_stage": 1, "shard": 6,
+                     "order": ["pipeline", "data", "tensor", "context"])",
+      .training = R"("strategy": "global", "micro_batches": 2, "global_batch_size": 48,
+                     "steps": 2, "optimizer": "adam")"};
+  CHECK(check_foldings(trial, 1e-9).refused >= 2);
+  trial.cluster = hashed("1", "6");
+  trial.parallel = R"("data": 2, "tensor": 3, "order": ["data", "tensor", "context", "pipeline"])";
+  CHECK(check_foldings(trial, 1e-9).refused >= 1);
+  trial.cluster = hashed("4", "4");
+  trial.parallel = R"("pipeline": 2, "data": 8, "zero_stage": 2, "shard": 4)";
+  CHECK(check_foldings(trial, 1e-9).refused >= 1);
 }
 
 TEST_CASE("a rendezvous lets its sender go as if its message met no equal one, folded or not") {

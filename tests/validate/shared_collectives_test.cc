@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "base/random.h"
+#include "hardware/collectives/collective.h"
 #include "scenarios/plan/lower_plan.h"
 #include "tests/validate/support/layout_trial.h"
 #include "tests/validate/support/progressive_filling.h"
@@ -245,6 +248,75 @@ TEST_CASE("jitter of 10^-12 moves what shares no links by as little; crowds are 
   const double spread = spread_of(alone);
   INFO("a link for each pair: makespans differ by " << spread);
   CHECK(spread <= 1e-9);
+}
+
+/// Two tensor devices in each data rank, whose gradients are added up by trees after the backward.
+LayoutTrial trees(int nodes, int cards) {
+  const auto text = [](int number) { return std::to_string(number); };
+  return {.model = R"({"kind": "transformer", "hidden_size": 384, "attention_heads": 12,
+                       "layers": 4, "vocab_size": 12288, "sequence_length": 256,
+                       "tied_embeddings": false})",
+          .cluster = R"({"kind": "machine", "device": "a100-40g", "devices_per_node": 4,
+                         "port": {"latency": "2 us", "bandwidth": "64 GB/s"},
+                         "cards": {"latency": "200 us", "bandwidth": "16 GB/s", "per_node": )" +
+                     text(cards) + "}, \"nodes\": " + text(nodes) + "}",
+          .parallel = R"("tensor": 2, "overlap_gradients": false, "data": )" + text(2 * nodes),
+          .training = R"("strategy": "global", "precision": "bf16", "micro_batches": 2, "steps": 3,
+                         "optimizer": "adam", "global_batch_size": )" +
+                      text(8 * nodes)};
+}
+
+/// Returns when the flows of both groups of data devices end, from the definition of fair shares.
+double filled(const Question& question, Bytes bytes, std::set<double>& sizes) {
+  std::vector<FluidFlow> flows;
+  std::vector<double> bandwidths;
+  std::map<LinkId, int> numbers;
+  for (int tensor = 0; tensor < 2; ++tensor) {
+    const auto group = group_of(question.layout.mesh, MeshAxis::Data, {tensor, 0, 0, 0});
+    const CollectivePlan plan =
+        plan_collective(question.cluster, group, CollectiveKind::AllReduce, bytes, {});
+    REQUIRE(plan.algorithm == CollectiveAlgorithm::Tree);
+    for (const Flow& flow : plan.flows) {
+      FluidFlow& fluid = flows.emplace_back(FluidFlow{.bytes = flow.bytes.value()});
+      for (const LinkId id : route(question.cluster, flow.from, flow.to).links) {
+        const auto [entry, fresh] = numbers.try_emplace(id, static_cast<int>(bandwidths.size()));
+        if (fresh) bandwidths.push_back(link(question.cluster, id).bandwidth.value());
+        fluid.links.push_back(entry->second);
+      }
+      sizes.insert(flow.bytes.value());
+    }
+  }
+  fill_progressively(flows, bandwidths);
+  return std::ranges::max_element(flows, {}, &FluidFlow::end)->end;
+}
+
+TEST_CASE("folded trees beside tensor groups take what all their flows take") {
+  for (const int cards : {1, 4}) {
+    for (const int nodes : {3, 5, 6, 7, 12}) {
+      const LayoutTrial trial = trees(nodes, cards);
+      INFO(document(trial));
+      const Plan plan = make_plan(load(trial));
+      CHECK(plan.unfolded == kFolded);
+      const Program program = lower_plan(plan, 2);
+      double longest = 0;
+      Bytes bytes;
+      Seconds latency;
+      TraceSink sink;
+      sink.collective = [&](const CollectiveSpan& span) {
+        const Collective& one = program.collectives[span.collective];
+        if (one.axis != MeshAxis::Data) return;
+        CHECK(one.shared);
+        bytes = one.bytes;
+        latency = one.latency;
+        longest = std::max(longest, (span.end - span.start).value());
+      };
+      run_program(program, EngineKind::Native, sink);
+      std::set<double> sizes;
+      const double end = filled(plan.question, bytes, sizes);
+      CHECK(sizes.size() > 1);
+      CHECK(longest == doctest::Approx(end + latency.value()).epsilon(1e-9));
+    }
+  }
 }
 
 }  // namespace

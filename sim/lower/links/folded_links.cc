@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <span>
 #include <tuple>
@@ -14,6 +15,8 @@
 namespace interlock {
 
 namespace {
+
+constexpr double kRounding = 1e-10;  // by which ends of flows that do the same may differ
 
 /// Counts messages and bytes on links, by their numbers.
 class LinkCounter {
@@ -53,6 +56,13 @@ FoldedLinks::FoldedLinks(const LowerInputs& inputs, bool alone)
   known_ = inputs.known_flows
                ? inputs.known_flows->of(layout)
                : std::make_shared<KnownFlows::OfLayout>(KnownFlows::OfLayout{.layout = layout});
+  if (!folds() || !known_->ranks.empty()) return;
+  for (std::size_t rank = 0; rank < simulated_.size(); ++rank) {
+    for (const Coordinates& by : folded_) {
+      const int device = device_of(inputs.mesh, shifted(inputs.mesh, simulated_[rank], by));
+      known_->ranks[device] = static_cast<int>(rank);
+    }
+  }
 }
 
 Route FoldedLinks::add_way(int from_rank, int to_rank, Orbit& orbit) {
@@ -84,6 +94,25 @@ std::vector<int> FoldedLinks::group_of_rank(const Exchange& exchange, int rank) 
   const bool own = inputs_.layers.empty();
   const Coordinates at = own ? simulated_[rank] : place_in(mesh, inputs_.mesh, simulated_[rank]);
   return group_of(mesh, exchange.axis, at);
+}
+
+/// Returns the ranks that stand for the devices of `group`, sorted.
+std::vector<int> FoldedLinks::ranks_of(const std::vector<int>& group) const {
+  std::vector<int> ranks;
+  ranks.reserve(group.size());
+  for (const int device : group) ranks.push_back(known_->ranks.at(device));
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
+/// Returns whether the members of `group` that are simulated stand for all of `equal`.
+bool FoldedLinks::stands_for(const std::vector<int>& group, const std::vector<int>& equal) const {
+  std::vector<int> ranks = ranks_of(group);
+  if (ranks != ranks_of(equal)) return false;
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return std::all_of(ranks.begin(), ranks.end(), [&](int rank) {
+    return std::find(group.begin(), group.end(), devices_[rank]) != group.end();
+  });
 }
 
 /// The groups that stand in for each other, that of the member first.
@@ -140,6 +169,43 @@ const std::vector<FoldedLinks::LinkCounts>& FoldedLinks::crossed(
     }
   }
   return known.counts;
+}
+
+std::vector<GroupFlow> FoldedLinks::flows_of_equals(const CollectiveLinks& links,
+                                                    const Member& member,
+                                                    const std::vector<int>& chosen) const {
+  const FlowsOfGroup of_group(links.plan->flows, member.group);
+  const std::vector<std::vector<int>> groups = equal_groups(member);
+  std::vector<GroupFlow> flows;
+  for (int g = 0; g < static_cast<int>(groups.size()); ++g) {
+    for (const int f : chosen) {
+      const auto flow = static_cast<std::size_t>(f);
+      flows.push_back(
+          {of_group.way(inputs_.cluster, groups[g], flow).links, links.plan->flows[flow].bytes, g});
+    }
+  }
+  return flows;
+}
+
+bool FoldedLinks::equals_meet(const CollectiveLinks& links, const Member& member) const {
+  const auto [known, fresh] = known_->equals_meet.try_emplace(&links);
+  if (fresh) {
+    std::vector<int> all(links.plan->flows.size());
+    std::iota(all.begin(), all.end(), 0);
+    known->second = groups_meet(flows_of_equals(links, member, all));
+  }
+  return known->second;
+}
+
+std::optional<Seconds> FoldedLinks::time_alone(const CollectiveLinks& links, const Member& member,
+                                               const std::vector<int>& chosen) const {
+  const auto [known, fresh] = known_->times_alone.try_emplace({&links, chosen});
+  if (!fresh) return known->second;
+  const std::vector<Seconds> ends =
+      ends_of_groups(inputs_.cluster, flows_of_equals(links, member, chosen));
+  const auto [first, last] = std::minmax_element(ends.begin(), ends.end());
+  if (*last - *first <= kRounding * *last) known->second = *last;
+  return known->second;
 }
 
 std::shared_ptr<const CollectivePlan> FoldedLinks::plan_of(const Exchange& exchange,
@@ -218,19 +284,28 @@ CollectiveLinks FoldedLinks::links_of(const std::shared_ptr<const CollectivePlan
   // Members of equal groups play the same parts in the same places. The first is their own.
   const FlowsOfGroup of_group(flows, member.group);
   for (const std::vector<int>& equal : equal_groups(member)) {
+    if (!stands_for(member.group, equal)) {
+      links.problem = "the group of device " + std::to_string(equal.front()) +
+                      " has others than that of device " + std::to_string(member.group.front());
+      break;
+    }
     for (std::size_t f = 0; f < flows.size(); ++f) {
       const Route other = of_group.way(inputs_.cluster, equal, f);
       if (own[f].links.size() != other.links.size() || own[f].bandwidth != other.bandwidth) {
         links.problem = "the group of device " + std::to_string(equal.front()) +
                         " is laid otherwise than that of device " +
                         std::to_string(member.group.front());
-        followed.finish();
-        links.orbit.clear();
-        links.busy = occupancy(inputs_.cluster, flows);
-        return links;
+        break;
       }
       followed.add(numbers[f], followed.numbered(other), flows[f].bytes);
     }
+    if (!links.problem.empty()) break;
+  }
+  if (!links.problem.empty()) {
+    followed.finish();
+    links.orbit.clear();
+    links.busy = occupancy(inputs_.cluster, flows);
+    return links;
   }
   if (member.alone) {
     // Flows of a group that do the same are alike, where one member stands for the group.
@@ -267,8 +342,8 @@ void FoldedLinks::compare(LinkId one, LinkId other) {
   problem_ = "link " + first.name + " has another bandwidth than link " + second.name;
 }
 
-FoldedLinks::ClassWays FoldedLinks::class_ways(const CollectiveLinks& links) {
-  ClassWays found;
+FlowWays FoldedLinks::class_ways(const CollectiveLinks& links) {
+  FlowWays found;
   std::map<std::vector<LinkId>, int> numbers;
   std::vector<const int*> of_flow;
   const std::span all(links.ways);
@@ -298,6 +373,25 @@ int FoldedLinks::class_size(LinkId link) {
   return number < 0 ? 1 : classes_.size(number);
 }
 
+FoldedLinks::LinkCounts FoldedLinks::alike_crossings(const LinkCounts& counts) {
+  struct Range {
+    int least = 0, most = 0, links = 0;
+  };
+  std::unordered_map<LinkId, Range> ranges;
+  for (const auto& [link, count] : counts) {
+    Range& range = ranges.try_emplace(class_of(link), Range{count, count}).first->second;
+    range.least = std::min(range.least, count);
+    range.most = std::max(range.most, count);
+    ++range.links;
+  }
+  LinkCounts crossings;
+  for (const auto& [link, range] : ranges) {
+    const bool alike = range.least == range.most && range.links == class_size(link);
+    crossings[link] = alike ? range.most : 0;
+  }
+  return crossings;
+}
+
 std::vector<std::string> FoldedLinks::names_in_class(LinkId link) {
   std::vector<std::string> names;
   const int number = classes_.known(link);
@@ -311,8 +405,10 @@ std::vector<std::string> FoldedLinks::names_in_class(LinkId link) {
   return names;
 }
 
-std::unordered_map<LinkId, FoldedLinks::ClassUse> FoldedLinks::class_uses(const Orbit& orbit) {
-  std::unordered_map<LinkId, ClassUse> classes;
+const FoldedLinks::ClassUses& FoldedLinks::class_uses(const Orbit& orbit) {
+  const auto [known, first] = class_uses_.try_emplace(&orbit);
+  ClassUses& classes = known->second;
+  if (!first) return classes;
   for (const Use& one : orbit) {
     const int own_class = classes_.find(one.link), size = classes_.size(own_class);
     const auto [entry, fresh] =

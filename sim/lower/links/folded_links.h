@@ -16,12 +16,15 @@
 // "node0 nic0 up" at once: the one that is simulated sees a share of 1/8 of it.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "hardware/collectives/collective.h"
+#include "sim/lower/links/flows_apart.h"
 #include "sim/lower/links/known_flows.h"
 #include "sim/lower/lower.h"
 
@@ -60,18 +63,23 @@ class FoldedLinks {
   /// flows: `kinds` says which each flow of the group is of.
   const std::vector<LinkCounts>& crossed(const CollectiveLinks& links, const Member& member,
                                          const std::vector<int>& kinds) const;
+  /// Returns whether flows of the member's group share links with those of its equals.
+  bool equals_meet(const CollectiveLinks& links, const Member& member) const;
+  /// Returns what the flows that `chosen` names take, with those of equal groups and alone on their
+  /// links; nothing if some groups end later than others.
+  std::optional<Seconds> time_alone(const CollectiveLinks& links, const Member& member,
+                                    const std::vector<int>& chosen) const;
 
   // When all ways are known.
-  /// The ways of the flows of a collective, over links that stand for theirs.
-  struct ClassWays {
-    std::vector<std::vector<LinkId>> ways;  // all that there are, in order
-    std::vector<int> of_flow;               // which it takes
-  };
-  ClassWays class_ways(const CollectiveLinks& links);
+  /// Returns the ways of the flows of a collective, in order.
+  FlowWays class_ways(const CollectiveLinks& links);
   /// Returns the link that stands for the class of `link`.
   LinkId class_of(LinkId link);
   /// Returns the number of links of that class.
   int class_size(LinkId link);
+  /// Returns for the class of each link of `counts`, by the link that stands for it, how often each
+  /// of its links is crossed; 0 if not all are crossed alike.
+  LinkCounts alike_crossings(const LinkCounts& counts);
   /// Returns the names of the links of that class; none if nothing is folded.
   std::vector<std::string> names_in_class(LinkId link);
   /// How an orbit uses the links of a class.
@@ -81,8 +89,10 @@ class FoldedLinks {
     bool alike = false;       // all links of the class
     Bytes bytes = {};         // on a link of the class, on average
   };
-  /// Returns the uses by the link that stands for the class.
-  std::unordered_map<LinkId, ClassUse> class_uses(const Orbit& orbit);
+  using ClassUses = std::unordered_map<LinkId, ClassUse>;
+  /// Returns the uses by the link that stands for the class; worked out once for an orbit, which
+  /// stays where it is.
+  const ClassUses& class_uses(const Orbit& orbit);
   LinkId link_of(const Use& use) const { return classes_.ids()[use.link]; }
   /// Returns why the folding is not exact whatever is shared; empty if nothing is wrong so far.
   const std::string& problem() const { return problem_; }
@@ -94,6 +104,10 @@ class FoldedLinks {
   /// Notes a problem if the links have other bandwidths.
   void compare(LinkId one, LinkId other);
   std::vector<std::vector<int>> equal_groups(const Member& member) const;
+  std::vector<GroupFlow> flows_of_equals(const CollectiveLinks& links, const Member& member,
+                                         const std::vector<int>& chosen) const;
+  std::vector<int> ranks_of(const std::vector<int>& group) const;
+  bool stands_for(const std::vector<int>& group, const std::vector<int>& equal) const;
 
   const LowerInputs& inputs_;
   bool alone_;
@@ -102,6 +116,7 @@ class FoldedLinks {
   std::vector<int> devices_;  // by rank
   LinkClasses classes_;
   std::shared_ptr<KnownFlows::OfLayout> known_;
+  std::map<const Orbit*, ClassUses> class_uses_;
   std::string problem_;
 };
 

@@ -14,6 +14,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -82,6 +83,7 @@ class KnownFlows {
   using PlanKey = std::tuple<MeshAxis, int, CollectiveKind, double, double, TokenRouting, int>;
   struct OfLayout {
     Layout layout;
+    std::unordered_map<int, int> ranks;  // that stand for devices
     std::map<PlanKey, std::shared_ptr<const CollectivePlan>> plans;
     std::map<std::tuple<const CollectivePlan*, MeshAxis, int, bool>, CollectiveLinks> links;
     struct Crossed {
@@ -89,6 +91,10 @@ class KnownFlows {
       std::vector<std::unordered_map<LinkId, int>> counts;  // see FoldedLinks::crossed()
     };
     std::map<const CollectiveLinks*, Crossed> crossed;
+    std::map<const CollectiveLinks*, bool> equals_meet;  // see FoldedLinks::equals_meet()
+    /// See FoldedLinks::time_alone(); by collective and flows of it.
+    std::map<std::pair<const CollectiveLinks*, std::vector<int>>, std::optional<Seconds>>
+        times_alone;
   };
   /// Returns what is known of `layout`. It stays while kLayouts others are asked for.
   std::shared_ptr<OfLayout> of(const Layout& layout);

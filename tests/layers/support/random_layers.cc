@@ -18,8 +18,23 @@ std::string member(const char* key, int value) {
   return std::string("\"") + key + "\": " + std::to_string(value);
 }
 
+/// Returns degrees up to 12 that divide `all`, each a multiple of the one before.
+std::vector<int> chain_of_degrees(Random& random, int all) {
+  std::vector<int> degrees = {1};
+  for (;;) {
+    std::vector<int> factors;
+    for (const int factor : {2, 3}) {
+      if (all / degrees.back() % factor == 0) factors.push_back(factor);
+    }
+    if (factors.empty()) return degrees;
+    const int next = degrees.back() * one_of(random, factors);
+    if (next > 12) return degrees;
+    degrees.push_back(next);
+  }
+}
+
 std::string cluster_of(Random& random, int devices) {
-  const int per_node = std::min(devices, one_of<int>(random, {2, 4, 8, 8}));
+  const int per_node = std::min(devices, one_of<int>(random, {2, 3, 4, 5, 6, 8, 8, 9}));
   const int cards = one_of<int>(random, {1, per_node});
   const std::vector<std::string> networks = {
       "", "", R"(, "network": {"kind": "fat-tree", "nodes_per_leaf": 2, "oversubscription": 2})",
@@ -30,7 +45,7 @@ std::string cluster_of(Random& random, int devices) {
            member("devices", devices) + "}";
   }
   return R"({"kind": "machine", "device": "a100-40g", )" + member("devices_per_node", per_node) +
-         ", " + member("nodes", devices / per_node) +
+         ", " + member("nodes", (devices + per_node - 1) / per_node) +
          R"(, "port": {"latency": "2 us", "bandwidth": "64 GB/s"}, "cards": {)" +
          member("per_node", cards) + R"(, "latency": "4 us", "bandwidth": "16 GB/s"})" +
          one_of(random, networks) + "}";
@@ -45,8 +60,10 @@ std::string parallel_of(Random& random, const LayersTrial& made, bool experts) {
   const int all = made.tensor * made.data * made.context;
   const bool folds = experts && random.uniform() < 0.5;
   if (folds) {
+    int expert = one_of<int>(random, {2, 3, 4, 8});
+    if (all % expert != 0) expert = all;
     text += R"(, "sequence_parallel": true, )" + member("expert_tensor", 1) + ", " +
-            member("expert", std::min(all, one_of<int>(random, {2, 4, 8})));
+            member("expert", expert);
   } else {
     maybe(0.5, R"("sequence_parallel": true)");
   }
@@ -114,14 +131,11 @@ LayersTrial random_layers(std::uint64_t seed, int most) {
   do {
     made.pipeline = one_of<int>(random, {1, 2, 2, 4});
     made.context = one_of<int>(random, {1, 1, 1, 2});
-    all = one_of<int>(random, {2, 4, 4, 8});
-    if (most > 32) all = most >> random.integer(0, 2);
+    all = one_of<int>(random, {2, 3, 4, 4, 6, 8, 12});
+    if (most > 32) all = one_of<int>(random, {most, most / 2, most / 4, most / 4 * 3});
   } while (made.pipeline * made.context * all > most);
-  const auto degree = [&] {
-    int tensor = one_of<int>(random, {1, 2, 4, 8});
-    while (tensor > all) tensor /= 2;
-    return tensor;
-  };
+  const std::vector<int> degrees = chain_of_degrees(random, all);
+  const auto degree = [&] { return one_of(random, degrees); };
   made.tensor = degree();
   made.data = all / made.tensor;
   made.samples = made.tensor * one_of<int>(random, {1, 1, 2});  // enough for any degree of data
@@ -134,7 +148,7 @@ LayersTrial random_layers(std::uint64_t seed, int most) {
     made.layers.push_back({next, end, tensor, all / tensor});
     next = end + random.integer(0, 2);
   }
-  made.trial.model = small_transformer(blocks, experts);
+  made.trial.model = divisible_transformer(blocks, experts);
   if (random.uniform() < 0.8) made.trial.model.insert(1, "\"tied_embeddings\": false, ");
   made.trial.cluster = cluster_of(random, made.pipeline * made.context * all);
   made.trial.parallel = parallel_of(random, made, experts);

@@ -17,6 +17,13 @@ std::string small_transformer(int layers, bool experts) {
          (experts ? R"(, "experts": 8, "experts_per_token": 2, "capacity_factor": 1.25})" : "}");
 }
 
+std::string divisible_transformer(int layers, bool experts) {
+  return R"({"kind": "transformer", "hidden_size": 384, "attention_heads": 24, "vocab_size": 768,
+             "sequence_length": 192, "attention": "fused", "layers": )" +
+         std::to_string(layers) +
+         (experts ? R"(, "experts": 24, "experts_per_token": 2, "capacity_factor": 1.25})" : "}");
+}
+
 std::string document(const LayoutTrial& trial) {
   return "{\"name\": \"layout\", \"model\": " + trial.model + ",\n\"cluster\": " + trial.cluster +
          ",\n\"parallel\": {" + trial.parallel + "},\n\"training\": {" + trial.training +

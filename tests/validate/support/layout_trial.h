@@ -21,6 +21,8 @@ struct LayoutTrial {
 
 /// A transformer of a few blocks that every tensor layout up to 8 can divide; one with experts.
 std::string small_transformer(int layers, bool experts = false);
+/// Another, for degrees that 24 is a multiple of.
+std::string divisible_transformer(int layers, bool experts = false);
 
 std::string document(const LayoutTrial& trial);
 /// Throws: Error as the scenario does.

@@ -25,8 +25,9 @@ Degrees random_degrees(Random& random) {
   constexpr int kMostDevices = 32;
   Degrees degrees;
   do {
-    degrees = {one_of<int>(random, {1, 1, 2, 2, 3, 4}), one_of<int>(random, {1, 2, 2, 3, 4, 8}),
-               one_of<int>(random, {1, 1, 1, 2, 4}), one_of<int>(random, {1, 1, 2, 4, 8})};
+    degrees = {
+        one_of<int>(random, {1, 1, 2, 2, 3, 4}), one_of<int>(random, {1, 2, 2, 3, 4, 6, 8, 9, 12}),
+        one_of<int>(random, {1, 1, 1, 2, 3, 4}), one_of<int>(random, {1, 1, 2, 2, 3, 4, 6, 8})};
   } while (degrees.devices() > kMostDevices);
   return degrees;
 }
@@ -46,7 +47,7 @@ std::string inline_machine(int per_node, int nodes, int cards, const std::string
 
 /// Draws a cluster of at least `devices` devices.
 std::string random_cluster(Random& random, int devices, RandomCluster kind) {
-  const int per_node = one_of<int>(random, {1, 2, 4, 8});
+  const int per_node = one_of<int>(random, {1, 2, 3, 4, 5, 6, 8, 9});
   const int nodes = (devices + per_node - 1) / per_node;
   const int cards = one_of<int>(random, {1, per_node});
   const int drawn = random.integer(0, 8);
@@ -161,7 +162,7 @@ LayoutTrial random_layout(std::uint64_t seed, RandomCluster cluster) {
   const Degrees degrees = random_degrees(random);
   const bool experts = random.uniform() < 0.25;
   LayoutTrial trial;
-  trial.model = small_transformer(2 * degrees.pipeline, experts);
+  trial.model = divisible_transformer(2 * degrees.pipeline, experts);
   trial.cluster = random_cluster(random, degrees.devices(), cluster);
   trial.parallel = random_parallel(random, degrees, experts);
   trial.training = random_training(random, degrees);

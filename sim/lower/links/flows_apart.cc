@@ -1,0 +1,81 @@
+// Sets of flows by what they cross, and their ends.
+// SPDX-License-Identifier: Apache-2.0
+#include "sim/lower/links/flows_apart.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "sim/lower/links/known_flows.h"
+#include "sim/sharing/fair_share.h"
+
+namespace interlock {
+
+std::vector<FlowSet> sets_that_meet(const FlowWays& flows) {
+  LinkClasses links;
+  for (const std::vector<LinkId>& way : flows.ways) {
+    for (const LinkId link : way) links.unite(links.number(way.front()), links.number(link));
+  }
+  std::vector<FlowSet> sets;
+  std::map<int, int> numbers;  // of sets, by the link that stands for theirs
+  std::vector<int> of_way;
+  for (std::size_t w = 0; w < flows.ways.size(); ++w) {
+    of_way.push_back(-1);
+    if (flows.ways[w].empty()) continue;
+    const int link = links.find(links.number(flows.ways[w].front()));
+    const auto [entry, fresh] = numbers.try_emplace(link, static_cast<int>(sets.size()));
+    if (fresh) sets.emplace_back();
+    of_way.back() = entry->second;
+    sets[entry->second].ways.push_back(static_cast<int>(w));
+  }
+  for (std::size_t f = 0; f < flows.of_flow.size(); ++f) {
+    const int set = of_way[flows.of_flow[f]];
+    if (set >= 0) sets[set].flows.push_back(static_cast<int>(f));
+  }
+  return sets;
+}
+
+bool any_link(const FlowWays& flows, const FlowSet& set, const std::function<bool(LinkId)>& is_so) {
+  return std::ranges::any_of(set.ways,
+                             [&](int way) { return std::ranges::any_of(flows.ways[way], is_so); });
+}
+
+std::vector<Seconds> ends_of_groups(const Cluster& cluster, const std::vector<GroupFlow>& flows) {
+  std::vector<double> bandwidths;
+  std::vector<std::vector<int>> ways;
+  std::unordered_map<LinkId, int> numbers;
+  int groups = 0;
+  for (const GroupFlow& flow : flows) {
+    std::vector<int>& way = ways.emplace_back();
+    for (const LinkId id : flow.links) {
+      const auto [entry, fresh] = numbers.try_emplace(id, static_cast<int>(bandwidths.size()));
+      if (fresh) bandwidths.push_back(link(cluster, id).bandwidth.value());
+      way.push_back(entry->second);
+    }
+    groups = std::max(groups, flow.group + 1);
+  }
+  FairShare shares(bandwidths, ways);
+  for (std::size_t f = 0; f < flows.size(); ++f) {
+    shares.add(static_cast<int>(f), flows[f].bytes.value());
+  }
+  std::vector<Seconds> ends(static_cast<std::size_t>(groups));
+  double now = 0;
+  for (double end = shares.next_end(now); end < kInfinity; end = shares.next_end(now)) {
+    now = end;
+    for (const int ended : shares.take_ended(now)) {
+      ends[static_cast<std::size_t>(flows[static_cast<std::size_t>(ended)].group)] = Seconds(now);
+    }
+  }
+  return ends;
+}
+
+bool groups_meet(const std::vector<GroupFlow>& flows) {
+  std::unordered_map<LinkId, int> users;
+  return std::any_of(flows.begin(), flows.end(), [&](const GroupFlow& flow) {
+    return std::any_of(flow.links.begin(), flow.links.end(), [&](LinkId link) {
+      return users.try_emplace(link, flow.group).first->second != flow.group;
+    });
+  });
+}
+
+}  // namespace interlock
