@@ -56,6 +56,9 @@ struct SliceKeys {
   std::optional<JsonNode> node;
 };
 SliceKeys read_slices(const std::optional<JsonNode>& schedule, Diagnostics& diagnostics);
+/// Reports slices that are not even where the schedule needs that, and what does not go with ranks
+/// that trade attention.
+void check_even_slices(Section& section, const SchedulePolicy& policy);
 
 /// "training" as written, its numbers of samples and micro-batches fitted together.
 struct TrainingKeys {

@@ -185,15 +185,29 @@ void fit_schedule(const Sections& sections, Training& training, Diagnostics& dia
   }
 }
 
+/// Returns how `entry` cuts sequences on `ranks`: even slices are four a rank if nothing is said.
+SliceRule slice_rule(const Sections& sections, const ScheduleEntry& entry, int ranks) {
+  constexpr int kEach = 4;
+  SliceRule rule = sections.training.slices.rule;
+  if (!entry.even_slices || sections.training.slices.node) return rule;
+  rule = {.kind = SliceRule::Kind::Equal, .count = kEach * ranks};
+  const bool known = sections.graph && sections.graph->tokens_per_sample;
+  if (known)
+    rule.count = std::min(rule.count, static_cast<int>(*sections.graph->tokens_per_sample));
+  return rule;
+}
+
 /// Reports the sizes of the run that the schedule itself refuses.
-void check_shape(const TrainingKeys& keys, const Training& training, const LayoutSize& layout,
+void check_shape(const Sections& sections, const Training& training, const LayoutSize& layout,
                  Diagnostics& diagnostics) {
+  const TrainingKeys& keys = sections.training;
   const SchedulePolicy& policy = training.schedule;
   const ScheduleEntry& entry = *policy.kind;
   if (!keys.batch_valid || entry.problem == nullptr) return;
   if (training.replica_batches.kind != ReplicaBatches::Kind::Equal) return;  // see check_shares()
-  const std::string problem = entry.problem(
-      {layout.ranks, layout.stages, training.micro_batches, policy.update_every, policy.round});
+  const int slices = entry.even_slices ? slice_rule(sections, entry, layout.ranks).count : 1;
+  const std::string problem = entry.problem({layout.ranks, layout.stages, training.micro_batches,
+                                             policy.update_every, policy.round, slices});
   if (problem.empty()) return;
   report(diagnostics, keys.schedule.value_or(keys.node), entry.name + " " + problem);
 }
@@ -284,7 +298,7 @@ std::optional<int> fit_stages(const Sections& sections, const JsonNode& document
                      .lays_ranks = layout.placement.empty()},
                     diagnostics);
   }
-  check_shape(sections.training, training, *size, diagnostics);
+  check_shape(sections, training, *size, diagnostics);
   fit_pairs(sections, training, *size, diagnostics);
   return size->stages;
 }
@@ -450,6 +464,10 @@ Question load_question(const JsonValue& value, KnownParts& known, Diagnostics& d
   fit_schedule(sections, training, diagnostics);
   const std::optional<int> stages = fit_stages(sections, document, question, diagnostics);
   const bool cuts = training.schedule.kind->slices;
+  if (stages) {
+    sections.training.slices.rule =
+        slice_rule(sections, *training.schedule.kind, question.layout.ranks());
+  }
   if (cuts) training.slices = keys.slices.rule;
   const int slices = cuts ? keys.slices.rule.count : 1;
   if (stages) check_size(question, *stages, slices, document, diagnostics);

@@ -334,7 +334,7 @@ class PlanWork {
       bound.time += gathers_of(op);
       return bound;
     }
-    const OpCost& recompute = costs_.recompute(op);
+    const OpCost recompute = costs_.recompute(op);
     OpTime again = times_.of(recompute, rank);
     bound.again = (again += gathers_of(op)).alone();
     bound.kernels += recompute.time;
@@ -344,8 +344,10 @@ class PlanWork {
   /// Returns the bound of `op`, which is worked out once for all micro-batches.
   const OpBound& bound_of(const Op& op) const {
     const int slice = op.micro_batch % inputs_.schedule.slices;
+    const ContextTrade& trade = op.trade;
     const auto [known, fresh] = bounds_.try_emplace(
-        std::array{static_cast<int>(op.kind), op.stage, op.loss, slice, op.defers ? 1 : 0},
+        std::array{static_cast<int>(op.kind), op.stage, op.loss, slice, op.defers ? 1 : 0,
+                   trade.slices, trade.stage, trade.micro_batch},
         OpBound());
     if (fresh) known->second = worked_out(op);
     return known->second;
@@ -387,7 +389,7 @@ class PlanWork {
     return stage.stash - stage.host_stash;
   }
 
-  bool recomputes(const Op& op) const { return costs_.recompute(op).time > Seconds(0); }
+  bool recomputes(const Op& op) const { return costs_.recomputes(op); }
 
   /// Returns the gradient of the output that a backward reads, from a message or its head; 0 if
   /// there are several losses.
@@ -539,7 +541,8 @@ class PlanWork {
   OpTimes times_;
   LowerInputs inputs_;
   OpCosts costs_;
-  mutable std::map<std::array<int, 5>, OpBound> bounds_;  // by kind, stage, loss, slice, `defers`
+  /// By kind, stage, loss, slice, `defers`, trade.
+  mutable std::map<std::array<int, 8>, OpBound> bounds_;
 };
 
 }  // namespace

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/lower/op_cost.h"
 
+#include <algorithm>
+#include <cstdlib>
+
 #include "base/error.h"
 
 namespace interlock {
@@ -69,7 +72,71 @@ OpCost OpCosts::turn(int stage, int micro_batch) const {
   return turn;
 }
 
+std::optional<Trade> OpCosts::trade(const Op& op) const {
+  const int slices = op.trade.slices;
+  if (slices == 0) return std::nullopt;
+  Op other = op;
+  other.stage += op.trade.stage;
+  other.micro_batch += op.trade.micro_batch;
+  Trade trade{.giver = slices < 0 ? op : other,
+              .maker = slices < 0 ? other : op,
+              .slices = std::abs(slices)};
+  const ContextCost& context = of_stage(trade.giver).context;
+  const SliceContext& bytes = context.bytes;
+  trade.layers = bytes.layers;
+  if (trade.layers == 0) return std::nullopt;
+  const Bytes keys = bytes.keys * trade.slices, outputs = bytes.outputs + bytes.statistics;
+  const bool back = op.kind != OpKind::F;
+  const bool again = back && attends_again(trade);
+  if (!back || again) {
+    trade.request += bytes.queries + keys;
+    trade.answer += outputs;
+  }
+  if (back) {
+    trade.request += bytes.queries + keys + outputs + bytes.outputs;
+    trade.answer += bytes.queries + keys;
+  }
+  return trade;
+}
+
+/// Returns whether the backward of a trade first makes its attention again.
+bool OpCosts::attends_again(const Trade& trade) const {
+  return attention(trade, &ContextCost::recompute).flops > Flops(0);
+}
+
+/// Returns the part of a cost that is traded: of layers that differ in nothing but their context.
+OpCost OpCosts::attention(const Trade& trade, OpCost ContextCost::*pass) const {
+  const auto context = [&](int slices) -> const ContextCost& {
+    return of_stage(trade.giver.stage, trade.giver.micro_batch - slices).context;
+  };
+  OpCost part = context(0).*pass;
+  return part -= context(trade.slices).*pass;
+}
+
+/// Moves the attention that `op` trades between `cost` and that of the other op.
+void OpCosts::move_attention(const Op& op, OpCost ContextCost::*pass, OpCost& cost) const {
+  const std::optional<Trade> traded = trade(op);
+  if (!traded) return;
+  const OpCost part = attention(*traded, pass);
+  op.trade.slices < 0 ? cost -= part : cost += part;
+  cost.waiting = std::max(Seconds(0), cost.waiting);
+}
+
+OpCost OpCosts::recompute(const Op& op) const {
+  OpCost cost = recompute_cost(of_stage(op), traversal(op));
+  if (cost.time > Seconds(0)) move_attention(op, &ContextCost::recompute, cost);
+  return cost;
+}
+
 OpCost OpCosts::of(const Op& op) const {
+  OpCost cost = before_trade(op);
+  const bool forward = op.kind == OpKind::F;
+  move_attention(op, forward ? &ContextCost::forward : &ContextCost::backward_input, cost);
+  return cost;
+}
+
+/// Returns the cost of `op` as if it traded nothing.
+OpCost OpCosts::before_trade(const Op& op) const {
   const StageCost& stage = of_stage(op);
   OpCost additions{.time = inputs_.roles[op.stage].summed_gradients * stage.gradient_addition,
                    .memory_bound = 1};

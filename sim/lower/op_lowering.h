@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -80,6 +81,9 @@ class OpLowering {
   bool reads_broadcast(const Op& op) const;
   void wait_for_broadcast(const Op& op, VocabularyExchange what);
   void emit_of_vocabulary(Opcode code, const Op& op, VocabularyExchange what);
+  void begin_trade(const Op& op);
+  void end_trade(const Op& op);
+  int trade_channel(const Op& op, const Trade& trade, bool answers);
   bool divides_vocabulary() const { return inputs_.policy.vocabulary != VocabularySplit::Whole; }
   bool reads_stash_first(const Op& op) const;
   const Op* backward_after(const Op& forward) const;
@@ -123,6 +127,9 @@ class OpLowering {
   ExchangeLowering exchanges_;
   std::vector<bool> completes_;  // (stages) some backward of it completes its gradients
   std::vector<int> window_events_, update_events_;
+  /// By what goes back, the stages of who gives and who makes attention, and slices.
+  std::map<std::array<int, 3>, int> trade_events_;
+  std::map<std::array<int, 5>, int> trade_channels_;
   std::vector<Op> next_;      // see expect()
   bool stays_ = false;        // the stash that the next backward reads is not copied as a whole
   bool in_layers_ = false;    // it leaves and comes back layer by layer
