@@ -249,8 +249,11 @@ std::vector<std::string_view> families() {
 std::string shape_problem(const TestChain& chain) {
   const ScheduleEntry& entry = *chain.policy.kind;
   if (entry.problem == nullptr) return "";
-  return entry.problem(
-      {ranks_of(chain), stages_of_copy(chain), chain.micro_batches, chain.policy.update_every});
+  return entry.problem({.ranks = ranks_of(chain),
+                        .stages = stages_of_copy(chain),
+                        .micro_batches = chain.micro_batches,
+                        .update_every = chain.policy.update_every,
+                        .slices = chain.slices});
 }
 
 void draw_costs(TestChain& chain, Random& random) {
