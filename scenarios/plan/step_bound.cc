@@ -343,12 +343,11 @@ class PlanWork {
 
   /// Returns the bound of `op`, which is worked out once for all micro-batches.
   const OpBound& bound_of(const Op& op) const {
-    const int slice = op.micro_batch % inputs_.schedule.slices;
-    const ContextTrade& trade = op.trade;
-    const auto [known, fresh] = bounds_.try_emplace(
-        std::array{static_cast<int>(op.kind), op.stage, op.loss, slice, op.defers ? 1 : 0,
-                   trade.slices, trade.stage, trade.micro_batch},
-        OpBound());
+    const auto& [slices, to_stage, to] = op.trade;
+    const std::array key = {
+        static_cast<int>(op.kind), op.stage, op.loss,  op.micro_batch % inputs_.schedule.slices,
+        op.defers ? 1 : 0,         slices,   to_stage, to};
+    const auto [known, fresh] = bounds_.try_emplace(key);
     if (fresh) known->second = worked_out(op);
     return known->second;
   }
@@ -541,8 +540,7 @@ class PlanWork {
   OpTimes times_;
   LowerInputs inputs_;
   OpCosts costs_;
-  /// By kind, stage, loss, slice, `defers`, trade.
-  mutable std::map<std::array<int, 8>, OpBound> bounds_;
+  mutable std::map<std::array<int, 8>, OpBound> bounds_;  // by all that a cost depends on
 };
 
 }  // namespace

@@ -19,7 +19,7 @@ namespace {
 struct SlimCase {
   int ranks = 1, chunks = 1, slices = 1, micro_batches = 1, steps = 1;
   bool trades = true, again = false;  // again: backwards first make attention again
-  // Of each stage: what every slice takes, and what it takes more for each slice before it.
+  // By stage: what every slice takes, and what it takes more for each slice before it.
   std::vector<double> forward, forward_more, backward, backward_more, recompute, recompute_more;
   std::vector<int> layers;
   double keys = 0, queries = 0, outputs = 0, statistics = 0;  // bytes, of all layers of a stage
