@@ -18,6 +18,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <tuple>
 #include <vector>
 
 #include "scenarios/plan/lower_plan.h"
@@ -343,11 +344,9 @@ class PlanWork {
 
   /// Returns the bound of `op`, which is worked out once for all micro-batches.
   const OpBound& bound_of(const Op& op) const {
-    const auto& [slices, to_stage, to] = op.trade;
-    const std::array key = {
-        static_cast<int>(op.kind), op.stage, op.loss,  op.micro_batch % inputs_.schedule.slices,
-        op.defers ? 1 : 0,         slices,   to_stage, to};
-    const auto [known, fresh] = bounds_.try_emplace(key);
+    const int slice = op.micro_batch % inputs_.schedule.slices;
+    const auto [known, fresh] =
+        bounds_.try_emplace(std::tuple(op.kind, op.stage, op.loss, slice, op.defers, op.trade));
     if (fresh) known->second = worked_out(op);
     return known->second;
   }
@@ -540,7 +539,7 @@ class PlanWork {
   OpTimes times_;
   LowerInputs inputs_;
   OpCosts costs_;
-  mutable std::map<std::array<int, 8>, OpBound> bounds_;  // by all that a cost depends on
+  mutable std::map<std::tuple<OpKind, int, int, int, bool, ContextTrade>, OpBound> bounds_;
 };
 
 }  // namespace

@@ -55,7 +55,7 @@ struct MessageOrder {
 /// other is of a stage and a micro-batch that many after this one's. See sliced/slim_pipe.cc.
 struct ContextTrade {
   int slices = 0, stage = 0, micro_batch = 0;
-  bool operator==(const ContextTrade&) const = default;
+  auto operator<=>(const ContextTrade&) const = default;
 };
 
 /// One compute op: `kind` of `stage` for `micro_batch`, by the gradient of `loss`.
