@@ -428,7 +428,8 @@ std::string vocabulary_problem(const Layout& layout, const Training& training,
     return "what leaves for hosts leaves beside forwards and backwards alone; expected no "
            "training.offload";
   }
-  if (!layout.rank_layouts.empty() || training.slices || training.balances_batch ||
+  const bool uneven = training.slices && !training.schedule.kind->even_slices;
+  if (!layout.rank_layouts.empty() || uneven || training.balances_batch ||
       training.replica_batches.kind != ReplicaBatches::Kind::Equal) {
     return "all ranks work on every micro-batch alike; expected stages of one layout, whole "
            "sequences, and as many micro-batches on each replica";

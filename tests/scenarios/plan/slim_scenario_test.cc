@@ -107,6 +107,26 @@ TEST_CASE("trading evens turns out, and leaves flops and stash as they were") {
   }
 }
 
+TEST_CASE("a vocabulary that all ranks work on leaves the flops, and the last rank less to do") {
+  const Overrides whole = {"model.vocab_size=131072", "model.sequence_length=4096",
+                           kWritten + "16}"};
+  Overrides divided = whole;
+  divided.back() = kWritten + R"(16, "vocabulary": "vocab-1"})";
+  const Metrics one = run(divided), other = run(whole);
+  CHECK(one.step_time < 0.7 * other.step_time);
+  CHECK(*one.mfu * one.step_time.value() == doctest::Approx(*other.mfu * other.step_time.value()));
+  const auto weights = [](const Metrics& metrics, std::size_t rank) {
+    return metrics.devices[rank].memory[static_cast<int>(MemoryClass::Weights)].value();
+  };
+  double all = 0, before = 0;
+  for (std::size_t rank = 0; rank < one.devices.size(); ++rank) {
+    all += weights(one, rank);
+    before += weights(other, rank);
+    CHECK(weights(one, rank) == doctest::Approx(weights(one, 0)).epsilon(0.02));
+  }
+  CHECK(all == doctest::Approx(before));
+}
+
 TEST_CASE("a name alone cuts into four slices a rank, or a token each") {
   CHECK(make_plan(slim({})).slices.size() == 16);
   CHECK(make_plan(slim({"model.sequence_length=10"})).slices.size() == 10);
@@ -129,6 +149,10 @@ TEST_CASE("what ranks that trade attention cannot do is refused with what they c
              "expected \"overlapped\", or \"context_exchange\" false"));
   CHECK(says(refused({kWritten + R"(8, "early_recompute": true})", "training.recompute=full"}),
              "expected false, or \"context_exchange\" false"));
+  CHECK(says(refused({kWritten + R"(8, "vocabulary": "vocab-2"})"}), "expected \"vocab-1\""));
+  CHECK(says(
+      refused({kWritten + R"(8, "chunks": 2, "vocabulary": "vocab-1"})", "partition=balanced"}),
+      "ranks of one stage each"));
   CHECK(says(refused({kWritten + R"(3, "chunks": 2})", "partition=balanced"}),
              "expected from 4 \"slices\" on, got 3"));
   CHECK(says(refused({R"(training.schedule={"kind": "seq1f1b", "context_exchange": true})"}),

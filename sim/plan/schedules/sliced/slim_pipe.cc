@@ -19,6 +19,8 @@
 // as many others: rank 0 leaves (7 - 4) / 2 = 1 slice of its attention to rank 3; the two others
 // differ by less than two slices and trade nothing.
 //
+// Where the vocabulary is divided among ranks (with two barriers), its parts take turns likewise.
+//
 // Source: Li et al., arXiv 2504.14519, sections 4.1 and 4.2; the authors' Megatron fork
 // (github.com/kwai/Megatron-Kwai, megatron/core/pipeline_parallel/schedules.py:
 // pipelining_with_interleaved_slicing, AttnBalancer; megatron/core/kv_cache/attention.py).
@@ -78,6 +80,39 @@ class SlimOrder {
     return {order.take(), inputs_.steps, inputs_.micro_batches};
   }
 
+  /// Writes the order of a rank that also runs its part of the vocabulary. In a turn all ranks run
+  /// the embedding of one slice, whose forward begins then; the readout of the slice that ends; the
+  /// gradients of the readout of the one that goes back next; and those of the embedding of the one
+  /// that is back.
+  Sequence with_vocabulary(int rank) const {
+    const int stage = stages_[rank].front(), above = ranks_ - 1;
+    const int back = slices_ + above - 1;  // the turn of the last rank's first backward
+    RunWriter order;
+    std::vector<Op> body;
+    for (int t = 0; t <= back + above + count_ - 1; ++t) {
+      const auto add_part = [&](OpKind kind, int k) {
+        if (k < 0 || k >= count_) return;
+        const bool reversed = kind == OpKind::T || kind == OpKind::G;
+        body.push_back({kind, stage, turn(k, reversed).micro_batch, stage});
+      };
+      const auto add_turn = [&](int k, bool backward) {
+        if (k >= 0 && k < count_) add(body, rank, k, backward);
+      };
+      add_part(OpKind::E, t);
+      add_turn(t - rank, false);
+      add_part(OpKind::S, t - above);
+      add_part(OpKind::T, t - back);
+      add_turn(t - back - (above - rank), true);
+      add_part(OpKind::G, t - back - above);
+      if ((t + 1) % slices_ != 0) continue;
+      order.append(body);
+      body.clear();
+    }
+    order.append(body);
+    order.append_updates(inputs_, stages_[rank]);
+    return {order.take(), inputs_.steps, inputs_.micro_batches};
+  }
+
  private:
   /// Returns forward `k` of every rank, or backward `k`.
   Turn turn(int k, bool back) const {
@@ -130,7 +165,9 @@ Schedule make_slim_pipe(const ScheduleInputs& inputs) {
   Schedule schedule = empty_schedule(inputs);
   const SlimOrder order(inputs);
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
-    schedule.ranks[rank] = {order.of_rank(static_cast<int>(rank))};
+    const bool divides = inputs.policy.vocabulary != VocabularySplit::Whole;
+    const int number = static_cast<int>(rank);
+    schedule.ranks[rank] = {divides ? order.with_vocabulary(number) : order.of_rank(number)};
   }
   return schedule;
 }
