@@ -122,9 +122,9 @@ TEST_CASE("a vocabulary that all ranks work on leaves the flops, and the last ra
   for (std::size_t rank = 0; rank < one.devices.size(); ++rank) {
     all += weights(one, rank);
     before += weights(other, rank);
-    CHECK(weights(one, rank) == doctest::Approx(weights(one, 0)).epsilon(0.02));
+    if (rank > 0) CHECK(weights(one, rank) == doctest::Approx(weights(one, 1)).epsilon(1e-3));
   }
-  CHECK(all == doctest::Approx(before));
+  CHECK(before - all == doctest::Approx(131072 * 512 * 2));  // the last rank's copy of a tied table
 }
 
 TEST_CASE("a name alone cuts into four slices a rank, or a token each") {
