@@ -127,9 +127,9 @@ class OpLowering {
   ExchangeLowering exchanges_;
   std::vector<bool> completes_;  // (stages) some backward of it completes its gradients
   std::vector<int> window_events_, update_events_;
-  /// By what goes back, the stages of who gives and who makes attention, and slices.
+  /// By what goes back, the stages of who gives and who makes attention, and bytes.
   std::map<std::array<int, 3>, int> trade_events_;
-  std::map<std::array<int, 5>, int> trade_channels_;
+  std::map<std::pair<std::array<int, 4>, Bytes>, int> trade_channels_;
   std::vector<Op> next_;      // see expect()
   bool stays_ = false;        // the stash that the next backward reads is not copied as a whole
   bool in_layers_ = false;    // it leaves and comes back layer by layer

@@ -28,9 +28,10 @@ Bytes held_of(const Trade& trade, bool answers) {
 /// Returns the channel of a trade to who makes the attention, or back.
 int OpLowering::trade_channel(const Op& op, const Trade& trade, bool answers) {
   const Op &from = answers ? trade.maker : trade.giver, &to = answers ? trade.giver : trade.maker;
+  const Bytes bytes = answers ? trade.answer : trade.request;  // some slices have a token less
   const std::array key = {op.kind == OpKind::F ? 0 : 1, answers ? 1 : 0, trade.giver.stage,
-                          trade.maker.stage, trade.slices};
-  const auto [entry, fresh] = trade_channels_.try_emplace(key, -1);
+                          trade.maker.stage};
+  const auto [entry, fresh] = trade_channels_.try_emplace({key, bytes}, -1);
   if (!fresh) return entry->second;
   Channel channel = {.cargo = Cargo::Context,
                      .from_rank = inputs_.schedule.rank_of_stage[from.stage],
@@ -38,7 +39,7 @@ int OpLowering::trade_channel(const Op& op, const Trade& trade, bool answers) {
                      .from_stage = from.stage,
                      .to_stage = to.stage,
                      .sender_waits = answers,
-                     .bytes = answers ? trade.answer : trade.request,
+                     .bytes = bytes,
                      .held = held_of(trade, answers)};
   entry->second = wiring_.add_channel(channel, answers ? trade.layers : 1);
   return entry->second;

@@ -107,6 +107,15 @@ TEST_CASE("trading evens turns out, and leaves flops and stash as they were") {
   }
 }
 
+TEST_CASE("slices of one token more or less trade as many bytes, and give all of them back") {
+  const Overrides uneven = {"model.sequence_length=1000", kWritten + "16}"};  // 62 or 63 tokens
+  Overrides alone = uneven;
+  alone.back() = kWritten + "16" + kAlone;
+  CHECK(traded(uneven).size() > traded({"model.sequence_length=1024", kWritten + "16}"}).size());
+  CHECK(*run(uneven).mfu * run(uneven).step_time.value() ==
+        doctest::Approx(*run(alone).mfu * run(alone).step_time.value()).epsilon(1e-3));
+}
+
 TEST_CASE("a vocabulary that all ranks work on leaves the flops, and the last rank less to do") {
   const Overrides whole = {"model.vocab_size=131072", "model.sequence_length=4096",
                            kWritten + "16}"};
