@@ -309,7 +309,7 @@ TEST_CASE("a block's second forward and what its backward runs again are ops of 
   CHECK(flops == Flops(6));
 }
 
-TEST_CASE("tasks are computes and messages between ranks") {
+TEST_CASE("tasks are computes, messages between ranks, and collectives of each that joins them") {
   for_random_programs(200, [](const TestChain&, const Program& program) {
     std::int64_t tasks = 0;
     for (const Stream& stream : program.streams) {
@@ -318,6 +318,7 @@ TEST_CASE("tasks are computes and messages between ranks") {
         const bool message = i.code == Opcode::Send && program.channels[i.index].from_rank !=
                                                            program.channels[i.index].to_rank;
         tasks += i.code == Opcode::Compute || message ? 1 : 0;
+        if (i.code == Opcode::Record && program.events[i.index].collective >= 0) ++tasks;
       }
     }
     CHECK(count_tasks(program) == tasks);
