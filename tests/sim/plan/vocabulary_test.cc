@@ -113,7 +113,7 @@ std::vector<Step> counted_slim_order(int p, int n, int m, int rank) {
     if (last >= 0 && last < all) order.push_back({'S', last});
     ++first, ++last;
     if (last >= n && last < all + n) order.push_back({'T', reversed(last - n)});
-    // Where a step is too short for all that is wanted, a rank waits for its turn.
+    // A rank waits for its turn if a step is too short for all that is wanted.
     const bool back = last >= n + p - 1 - rank;
     if (back) order.push_back({'B', reversed(backwards++)}), --flying;
     if (first >= n + 2 * (p - 1) && turned < all) order.push_back({'G', reversed(turned++)});
