@@ -21,9 +21,9 @@
 //
 // Where the vocabulary is divided among ranks (with two barriers), its parts take turns likewise.
 //
-// Source: Li et al., arXiv 2504.14519, sections 4.1 and 4.2; the authors' Megatron fork
-// (github.com/kwai/Megatron-Kwai, megatron/core/pipeline_parallel/schedules.py:
-// pipelining_with_interleaved_slicing, AttnBalancer; megatron/core/kv_cache/attention.py).
+// Source: Li et al., arXiv 2504.14519, as in the authors' Megatron fork (github.com/kwai/
+// Megatron-Kwai, megatron/core/pipeline_parallel/schedules.py: pipelining_with_interleaved_slicing,
+// AttnBalancer; megatron/core/kv_cache/attention.py).
 #include <algorithm>
 #include <tuple>
 
