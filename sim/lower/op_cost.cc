@@ -20,6 +20,16 @@ OpCost update(const StageCost& stage) {
   return cost;
 }
 
+/// Returns `share` of a cost that exchanges nothing.
+OpCost scaled(OpCost cost, double share) {
+  cost.time = cost.time * share;
+  cost.flops = cost.flops * share;
+  cost.counted = cost.counted * share;
+  cost.waiting = cost.waiting * share;
+  for (Seconds& time : cost.at) time *= share;
+  return cost;
+}
+
 }  // namespace
 
 int OpCosts::before(int stage) const {
@@ -81,43 +91,49 @@ std::optional<Trade> OpCosts::trade(const Op& op) const {
   Trade trade{.giver = slices < 0 ? op : other,
               .maker = slices < 0 ? other : op,
               .slices = std::abs(slices)};
-  const ContextCost& context = of_stage(trade.giver).context;
-  const SliceContext& bytes = context.bytes;
-  trade.layers = bytes.layers;
+  const SliceContext& bytes = of_stage(trade.giver).context.bytes;
+  trade.layers = std::min(bytes.layers, of_stage(trade.maker).context.bytes.layers);
   if (trade.layers == 0) return std::nullopt;
-  const Bytes keys = bytes.keys * trade.slices, outputs = bytes.outputs + bytes.statistics;
+  const double share = 1.0 * trade.layers / bytes.layers;
+  const Bytes queries = bytes.queries * share, keys = bytes.keys * (share * trade.slices),
+              outputs = bytes.outputs * share, merged = outputs + bytes.statistics * share;
   const bool back = op.kind != OpKind::F;
   const bool again = back && attends_again(trade);
+  const Bytes asked = queries + keys, returned = queries + keys + merged + outputs;
   if (!back || again) {
-    trade.request += bytes.queries + keys;
-    trade.answer += outputs;
+    trade.request += asked;
+    trade.answer += merged;
   }
   if (back) {
-    trade.request += bytes.queries + keys + outputs + bytes.outputs;
-    trade.answer += bytes.queries + keys;
+    trade.request += returned;
+    trade.answer += asked;
   }
+  trade.request_held = (back ? returned : asked) / trade.layers;
+  trade.answer_held = (back ? again ? std::max(asked, merged) : asked : merged) / trade.layers;
   return trade;
 }
 
 /// Returns whether the backward of a trade first makes its attention again.
 bool OpCosts::attends_again(const Trade& trade) const {
-  return attention(trade, &ContextCost::recompute).flops > Flops(0);
+  return attention(trade, trade.giver.stage, &ContextCost::recompute).flops > Flops(0);
 }
 
-/// Returns the part of a cost that is traded: of layers that differ in nothing but their context.
-OpCost OpCosts::attention(const Trade& trade, OpCost ContextCost::*pass) const {
+/// Returns what the traded attention costs the rank of `stage`: slices are equally long, so that
+/// nothing else differs between two of them.
+OpCost OpCosts::attention(const Trade& trade, int stage, OpCost ContextCost::*pass) const {
   const auto context = [&](int slices) -> const ContextCost& {
-    return of_stage(trade.giver.stage, trade.giver.micro_batch - slices).context;
+    return of_stage(stage, trade.giver.micro_batch - slices).context;
   };
   OpCost part = context(0).*pass;
-  return part -= context(trade.slices).*pass;
+  part -= context(trade.slices).*pass;
+  return scaled(part, 1.0 * trade.layers / context(0).bytes.layers);
 }
 
 /// Moves the attention that `op` trades between `cost` and that of the other op.
 void OpCosts::move_attention(const Op& op, OpCost ContextCost::*pass, OpCost& cost) const {
   const std::optional<Trade> traded = trade(op);
   if (!traded) return;
-  const OpCost part = attention(*traded, pass);
+  const OpCost part = attention(*traded, op.stage, pass);
   op.trade.slices < 0 ? cost -= part : cost += part;
   cost.waiting = std::max(Seconds(0), cost.waiting);
 }

@@ -13,11 +13,13 @@
 
 namespace interlock {
 
-/// Attention of one op that the rank of another makes, see ContextTrade. Bytes are of all layers.
+/// Attention of one op that the rank of another makes, see ContextTrade: in as many layers as the
+/// stages of both have. Bytes are of all these layers; those held are of one layer.
 struct Trade {
   Op giver, maker;  // whose it is, and who makes it: their stages and micro-batches
   int slices = 0, layers = 0;
-  Bytes request, answer;  // to the maker, and back
+  Bytes request, answer;            // to the maker, and back
+  Bytes request_held, answer_held;  // on either device; of a backward's two passes, the larger
 };
 
 class OpCosts {
@@ -72,7 +74,7 @@ class OpCosts {
  private:
   OpCost before_trade(const Op& op) const;
   bool attends_again(const Trade& trade) const;
-  OpCost attention(const Trade& trade, OpCost ContextCost::*pass) const;
+  OpCost attention(const Trade& trade, int stage, OpCost ContextCost::*pass) const;
   void move_attention(const Op& op, OpCost ContextCost::*pass, OpCost& cost) const;
 
   const LowerInputs& inputs_;

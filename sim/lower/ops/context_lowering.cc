@@ -5,7 +5,8 @@
 // values and queries, both attend to what is left to them, the maker sends outputs back, and the
 // giver merges them with its own. So both ops begin when both are ready; what goes to the maker
 // passes beside their kernels, and both wait for what comes back, a latency for each layer. It is
-// written as one message each way; memory has room for that of one layer.
+// written as one message each way. The maker holds what it receives for one layer, and both hold
+// its answer; what the giver sends it keeps anyway.
 //
 // Example: forwards of slice 7 on rank 0 and slice 4 on rank 3 (sliced/slim_pipe.cc).
 //   rank 0:  Record e, Wait e, Send request, F, Receive answer
@@ -16,19 +17,10 @@
 
 namespace interlock {
 
-namespace {
-
-/// Returns the bytes that a device holds of a message.
-Bytes held_of(const Trade& trade, bool answers) {
-  return (answers ? trade.answer : trade.request) / trade.layers;
-}
-
-}  // namespace
-
 /// Returns the channel of a trade to who makes the attention, or back.
 int OpLowering::trade_channel(const Op& op, const Trade& trade, bool answers) {
   const Op &from = answers ? trade.maker : trade.giver, &to = answers ? trade.giver : trade.maker;
-  const Bytes bytes = answers ? trade.answer : trade.request;  // some slices have a token less
+  const Bytes bytes = answers ? trade.answer : trade.request;
   const std::array key = {op.kind == OpKind::F ? 0 : 1, answers ? 1 : 0, trade.giver.stage,
                           trade.maker.stage};
   const auto [entry, fresh] = trade_channels_.try_emplace({key, bytes}, -1);
@@ -39,8 +31,9 @@ int OpLowering::trade_channel(const Op& op, const Trade& trade, bool answers) {
                      .from_stage = from.stage,
                      .to_stage = to.stage,
                      .sender_waits = answers,
+                     .from_resident = !answers,
                      .bytes = bytes,
-                     .held = held_of(trade, answers)};
+                     .held = answers ? trade.answer_held : trade.request_held};
   entry->second = wiring_.add_channel(channel, answers ? trade.layers : 1);
   return entry->second;
 }
@@ -53,9 +46,8 @@ void OpLowering::begin_trade(const Op& op) {
   const int event = writer_.event(known, 2, 1);
   writer_.emit(Opcode::Record, event, trade->giver.micro_batch);
   writer_.emit(Opcode::Wait, event, trade->giver.micro_batch);
-  if (op.trade.slices > 0) return;
-  writer_.allocate(op, MemoryClass::Boundary, held_of(*trade, false));
-  writer_.emit(Opcode::Send, trade_channel(op, *trade, false), op.micro_batch);
+  const bool gives = op.trade.slices < 0;
+  if (gives) writer_.emit(Opcode::Send, trade_channel(op, *trade, false), op.micro_batch);
 }
 
 void OpLowering::end_trade(const Op& op) {
@@ -63,9 +55,9 @@ void OpLowering::end_trade(const Op& op) {
   if (!trade) return;
   const bool gives = op.trade.slices < 0;
   writer_.emit(Opcode::Receive, trade_channel(op, *trade, gives), op.micro_batch);
-  writer_.free(op, MemoryClass::Boundary, held_of(*trade, gives));
+  writer_.free(op, MemoryClass::Boundary, gives ? trade->answer_held : trade->request_held);
   if (gives) return;
-  writer_.allocate(op, MemoryClass::Boundary, held_of(*trade, true));
+  writer_.allocate(op, MemoryClass::Boundary, trade->answer_held);
   writer_.emit(Opcode::Send, trade_channel(op, *trade, true), op.micro_batch);
 }
 
