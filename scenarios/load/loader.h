@@ -55,6 +55,8 @@ struct SliceKeys {
   SliceRule rule;
   std::optional<JsonNode> node;
 };
+/// Returns the least divisor of `tokens` from `count` on. REQUIRES: 1 <= count <= tokens.
+int least_divisor(int tokens, int count);
 SliceKeys read_slices(const std::optional<JsonNode>& schedule, Diagnostics& diagnostics);
 /// Reports slices that are not even where the schedule needs that, and what does not go with ranks
 /// that trade attention.
@@ -103,7 +105,8 @@ void read_written_order(const TrainingKeys& training, SchedulePolicy& policy,
 void check_schedule_keys(const JsonNode& schedule, Diagnostics& diagnostics);
 
 /// Reports where sequences of `graph` cannot be cut as written, under a schedule that cuts them.
-void check_slices(const TrainingKeys& training, const ModelGraph& graph, Diagnostics& diagnostics);
+void check_slices(const TrainingKeys& keys, const Training& training, const ModelGraph& graph,
+                  Diagnostics& diagnostics);
 
 /// "partition" as written.
 struct PartitionKeys {

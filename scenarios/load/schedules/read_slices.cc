@@ -30,7 +30,24 @@ void check_lengths(const SliceKeys& keys, int tokens, Diagnostics& diagnostics) 
   }
 }
 
+/// Reports slices that trade attention and are not all equally long. `place`: where to report it.
+void check_traded_lengths(int slices, int tokens, const JsonNode& place, Diagnostics& diagnostics) {
+  if (slices > tokens || tokens % slices == 0) return;
+  const int more = least_divisor(tokens, slices);
+  const std::string example = more < tokens ? ", as " + std::to_string(more) + " do," : "";
+  report(diagnostics, place,
+         std::to_string(slices) + " slices of " + in_tokens(tokens) +
+             " differ in length, so that ranks cannot trade their attention; expected \"slices\" "
+             "that divide the tokens" +
+             example + " or \"context_exchange\" false beside them");
+}
+
 }  // namespace
+
+int least_divisor(int tokens, int count) {
+  while (tokens % count != 0) ++count;
+  return count;
+}
 
 SliceKeys read_slices(const std::optional<JsonNode>& schedule, Diagnostics& diagnostics) {
   SliceKeys keys;
@@ -63,10 +80,16 @@ SliceKeys read_slices(const std::optional<JsonNode>& schedule, Diagnostics& diag
   return keys;
 }
 
-void check_slices(const TrainingKeys& training, const ModelGraph& graph, Diagnostics& diagnostics) {
-  const SliceKeys& keys = training.slices;
-  const JsonNode place = keys.node.value_or(training.schedule.value_or(training.node));
-  if (!graph.slice) {
+void check_slices(const TrainingKeys& training_keys, const Training& training,
+                  const ModelGraph& graph, Diagnostics& diagnostics) {
+  const SliceKeys& keys = training_keys.slices;
+  const JsonNode place = keys.node.value_or(training_keys.schedule.value_or(training_keys.node));
+  if (!graph.slice && graph.tokens_per_sample) {
+    report(diagnostics, place,
+           "tokens of " + graph.name +
+               " attend to later ones, which a slice cannot read; expected a model that is not "
+               "\"bidirectional\" and has no encoder");
+  } else if (!graph.slice) {
     report(diagnostics, place,
            "the samples of " + graph.name +
                " are no sequences of tokens; expected a transformer "
@@ -77,16 +100,21 @@ void check_slices(const TrainingKeys& training, const ModelGraph& graph, Diagnos
              "a profile does not say what a slice costs, so it is cut into equal parts; expected "
              "their number, {\"kind\": \"terapipe\", \"slices\": 8}");
     }
-    if (training.asked.balances_batch) {
-      report(diagnostics, training.node.child("micro_batch_size"),
+    if (training_keys.asked.balances_batch) {
+      report(diagnostics, training_keys.node.child("micro_batch_size"),
              "a profile was measured with one size of micro-batch; expected that size");
     }
   } else {
-    check_lengths(keys, static_cast<int>(*graph.tokens_per_sample), diagnostics);
+    const int tokens = static_cast<int>(*graph.tokens_per_sample);
+    check_lengths(keys, tokens, diagnostics);
+    if (training.schedule.trades_context) {
+      check_traded_lengths(training.slices->count, tokens, place, diagnostics);
+    }
   }
 }
 
-/// Ranks that trade attention begin ops together, so that none may stand for a message of another.
+/// Reports settings that even slices do not allow, or ranks that trade attention: they begin ops
+/// together, so that none may stand for a message of another.
 void check_even_slices(Section& section, const SchedulePolicy& policy) {
   const std::string name = in_quotes(policy.kind->name);
   const auto node_of = [&](const char* key) { return section.get(key); };
@@ -108,14 +136,12 @@ void check_even_slices(Section& section, const SchedulePolicy& policy) {
   if (!policy.trades_context) return;
   const char* const without = ", or \"context_exchange\" false beside it";
   if (node_of("queue") && policy.queue.kind != QueuePolicy::Kind::Unlimited) {
-    report_at("queue", std::string("ranks that trade attention cannot stand for each other's "
-                                   "messages; expected \"unlimited\"") +
-                           without);
+    report_at("queue",
+              "ranks that trade attention cannot stand for each other's messages; expected "
+              "\"unlimited\"");
   }
   if (policy.copies_on_compute_stream) {
-    report_at("copies", std::string("attention is traded beside compute; expected "
-                                    "\"overlapped\"") +
-                            without);
+    report_at("copies", "attention is traded beside compute; expected \"overlapped\"");
   }
   if (policy.recomputes_early) {
     report_at("early_recompute", std::string("ranks make attention again together, when gradients "
