@@ -59,8 +59,7 @@ bool lower_run(OpLowering& ops, const Sequence& sequence, std::size_t index, boo
     if (fetches_ahead) ops.expect(ops_after(sequence, index, last));
     if (last == i) {
       const Op* const next = always_after(sequence, index, i);
-      const bool another = next != nullptr && next->kind != run[i].kind;
-      if (another) ops.receive_ahead(*next);  // one of a kind at a time
+      if (next != nullptr) ops.receive_ahead(*next);
       ops.append(run[i]);
       continue;
     }

@@ -213,19 +213,21 @@ std::string buffers_of(const Program& program, const Rank& rank) {
   return text;
 }
 
-// But for the first S, and G after G.
+// But for the first S of 1F1B, and G after G at its end.
 TEST_CASE("what is broadcast has a buffer beside the op before the one that reads it") {
-  for (const int barriers : {1, 2}) {
-    const Program program =
-        program_of(chain_of({.ranks = 4, .micro_batches = 12, .barriers = barriers}));
+  for (const auto& [slices, barriers] : {std::pair(0, 1), {0, 2}, {4, 2}, {6, 2}}) {
+    const Program program = program_of(chain_of({.ranks = 4,
+                                                 .micro_batches = slices > 0 ? 3 : 12,
+                                                 .barriers = barriers,
+                                                 .slices = slices}));
     for (std::size_t r = 0; r < 4; ++r) {
       const std::string text = buffers_of(program, program.ranks[r]);
-      INFO(barriers << " barriers, rank " << r << ": " << text);
+      INFO(slices << " slices, " << barriers << " barriers, rank " << r << ": " << text);
       int readers = 0;
       const auto op_before = [&](std::size_t at) { return text.find_last_of("EFBSTG", at - 1); };
-      for (std::size_t at = text.find('S') + 1; at < text.size(); ++at) {
+      for (std::size_t at = slices > 0 ? 1 : text.find('S') + 1; at < text.size(); ++at) {
         const bool reads = (text[at] == 'S' && r < 3) || (text[at] == 'G' && r > 0);
-        if (!reads || (text[at] == 'G' && text[at - 1] == 'G')) continue;
+        if (!reads || (slices == 0 && text[at] == 'G' && text[at - 1] == 'G')) continue;
         ++readers;
         CHECK(text[at - 1] == '-');
         const std::size_t before = op_before(at), from = op_before(before);
