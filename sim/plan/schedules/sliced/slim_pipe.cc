@@ -25,6 +25,7 @@
 // Megatron-Kwai, megatron/core/pipeline_parallel/schedules.py: pipelining_with_interleaved_slicing,
 // AttnBalancer; megatron/core/kv_cache/attention.py).
 #include <algorithm>
+#include <array>
 #include <tuple>
 
 #include "sim/plan/schedules/families.h"
@@ -57,7 +58,16 @@ class SlimOrder {
         chunks_(static_cast<int>(stages_.front().size())),
         slices_(inputs.slices),
         group_(group_of(slices_, ranks_)),
-        count_(inputs.micro_batches * chunks_) {}
+        count_(inputs.micro_batches * chunks_) {
+    if (!inputs.policy.trades_context) return;
+    const int round = slices_ * chunks_;
+    const int first = (ranks_ / round + 1) * round;  // a turn in which all ranks run
+    for (int turn = first; turn < first + round; ++turn) {
+      for (const bool back : {false, true}) {
+        trades_[back ? 1 : 0].push_back(trades_of_turn(turn, back));
+      }
+    }
+  }
 
   Sequence of_rank(int rank) const {
     const int round = slices_ * chunks_;
@@ -136,29 +146,40 @@ class SlimOrder {
 
   /// Returns what `rank` trades for its forward or backward `k`: nothing while a rank has no work.
   ContextTrade trade_of(int rank, int k, bool back) const {
-    std::vector<std::tuple<int, int, Turn>> others;  // context, rank
-    for (int other = 0; other < ranks_; ++other) {
-      const int number = back ? k + other - rank : k + rank - other;
-      if (number < 0 || number >= count_) return {};
-      const Turn its = turn(number, back);
-      others.emplace_back(its.context, other, its);
+    const int turn = k + (back ? ranks_ - 1 - rank : rank);
+    if (turn < ranks_ - 1 || turn >= count_) return {};
+    return trades_[back ? 1 : 0][turn % (slices_ * chunks_)][rank];
+  }
+
+  /// Returns what each rank trades in turn `number`: the longest context with the shortest, and so
+  /// on inwards.
+  std::vector<ContextTrade> trades_of_turn(int number, bool back) const {
+    std::vector<std::tuple<int, int, Turn>> ranks;  // context, rank
+    for (int rank = 0; rank < ranks_; ++rank) {
+      const Turn its = turn(number - (back ? ranks_ - 1 - rank : rank), back);
+      ranks.emplace_back(its.context, rank, its);
     }
-    const Turn own = std::get<Turn>(others[rank]);
-    std::sort(others.begin(), others.end(), [](const auto& a, const auto& b) {
+    std::sort(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
       return std::tie(std::get<0>(a), std::get<1>(a)) < std::tie(std::get<0>(b), std::get<1>(b));
     });
-    const auto place = std::find_if(others.begin(), others.end(),
-                                    [rank](const auto& one) { return std::get<1>(one) == rank; });
-    const auto& [context, peer, its] = others[ranks_ - 1 - (place - others.begin())];
-    const int slices = (context - own.context) / 2;
-    if (slices == 0) return {};
-    return {slices, stage_of(peer, its) - stage_of(rank, own), its.micro_batch - own.micro_batch};
+    std::vector<ContextTrade> trades(ranks_);
+    for (int place = 0; place < ranks_; ++place) {
+      const auto& [own_context, rank, own] = ranks[place];
+      const auto& [context, peer, its] = ranks[ranks_ - 1 - place];
+      const int slices = (context - own_context) / 2;
+      if (slices == 0) continue;
+      trades[rank] = {slices, stage_of(peer, its) - stage_of(rank, own),
+                      its.micro_batch - own.micro_batch};
+    }
+    return trades;
   }
 
   const ScheduleInputs& inputs_;
   std::vector<std::vector<int>> stages_;
   int ranks_, chunks_, slices_, group_;
   int count_;  // forwards of a rank in a step
+  /// Forward and backward, of the turns of a micro-batch: others repeat them.
+  std::array<std::vector<std::vector<ContextTrade>>, 2> trades_;
 };
 
 Schedule make_slim_pipe(const ScheduleInputs& inputs) {
