@@ -213,12 +213,13 @@ ScheduleEntry schedules::slim_pipe() {
           .source = "Li et al., SlimPipe, arXiv 2504.14519",
           .make = make_slim_pipe,
           .problem = few_slices_problem,
-          .bubble = {"(p - 1) / (4m + p - 1), of 4 slices",
+          .bubble = {"(p - 1) / (nm + p - 1), of n = 4p slices",
                      [](const PipelineShape& s) {
-                       return formulas::share(s.devices - 1, 4.0 * s.micro_batches);
+                       return formulas::share(s.devices - 1, 4.0 * s.devices * s.micro_batches);
                      }},
-          .stashed = {"1 + (p - 1)/2, of 4 slices",
-                      [](const PipelineShape& s) { return 1 + (s.devices - 1) / 2.0; }}};
+          .stashed = {"1 + 2(p - 1)/n, of n = 4p slices", [](const PipelineShape& s) {
+                        return 1 + (s.devices - 1) / (2.0 * s.devices);
+                      }}};
 }
 
 }  // namespace interlock
