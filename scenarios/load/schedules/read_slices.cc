@@ -95,7 +95,7 @@ void check_slices(const TrainingKeys& training_keys, const Training& training,
                " are no sequences of tokens; expected a transformer "
                "or a profile with this schedule");
   } else if (!graph.tokens_per_sample) {
-    if (keys.rule.kind != SliceRule::Kind::Equal) {
+    if (training.slices->kind != SliceRule::Kind::Equal) {
       report(diagnostics, place,
              "a profile does not say what a slice costs, so it is cut into equal parts; expected "
              "their number, {\"kind\": \"terapipe\", \"slices\": 8}");
