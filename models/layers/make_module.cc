@@ -503,6 +503,7 @@ void append_module(Module& module, const Module& more) {
   module.workspace = std::max(module.workspace, more.workspace);
   module.scores = std::max(module.scores, more.scores);
   module.parts |= more.parts;
+  module.context += more.context;
 }
 
 void append_exchanges(std::vector<Exchange>& list, const std::vector<Exchange>& more) {

@@ -29,6 +29,7 @@
 #include "models/layers/sample_documents.h"
 #include "models/layers/sharding.h"
 #include "models/layers/shared_list.h"
+#include "models/layers/token_slice.h"
 
 namespace interlock {
 
@@ -63,13 +64,14 @@ struct Module {
   std::vector<WeightMatrix> matrices, tied_matrices;  // trained ones of the (tied) parameters
   WeightCount frozen, frozen_experts;  // of `parameters` and `expert_parameters`: not trained
   bool tied_frozen = false;
-  Bytes output;      // the tensor that crosses to the next module
-  Bytes stash;       // kept from forward to backward, the module's input included
-  Bytes carried;     // kept too, once by all modules of a stage: a tensor that each of them reads
-  Bytes workspace;   // live only while one of its operators runs
-  Bytes remade;      // of the workspace: what `recompute` brings back
-  Bytes relaid;      // live at another time: while its input is laid anew, see layer_layouts.h
-  Bytes scores;      // that its attention stores, of all heads at once
+  Bytes output;     // the tensor that crosses to the next module
+  Bytes stash;      // kept from forward to backward, the module's input included
+  Bytes carried;    // kept too, once by all modules of a stage: a tensor that each of them reads
+  Bytes workspace;  // live only while one of its operators runs
+  Bytes remade;     // of the workspace: what `recompute` brings back
+  Bytes relaid;     // live at another time: while its input is laid anew, see layer_layouts.h
+  Bytes scores;     // that its attention stores, of all heads at once
+  SliceContext context;
   LayerParts parts;  // that its backward could compute again by themselves
   int layout = 0;    // its degrees, where layers have some of their own; see layer_layouts.h
   Head head;
@@ -78,13 +80,6 @@ struct Module {
 /// Returns what optimisers tell apart of the trained weights of `module`; of its experts alone.
 WeightCount weights_of(const Module& module);
 WeightCount expert_weights_of(const Module& module);
-
-/// A part of every sequence of a micro-batch: `length` tokens that follow `context` others, of `of`
-/// in all. A profile does not know its tokens: there they count equal parts.
-struct TokenSlice {
-  int length = 1, context = 0, of = 1;
-  bool operator==(const TokenSlice&) const = default;
-};
 
 struct ModelGraph {
   std::string name;

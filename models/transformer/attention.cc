@@ -427,4 +427,16 @@ Bytes kept_keys(const BlockForm& t, const StreamSizes& stream) {
   return Bytes((z.keys + z.values) * z.element);
 }
 
+SliceContext slice_context(const BlockForm& t, const StreamSizes& stream) {
+  const bool sees_all = !t.window && !t.attention_chunk && !t.stream.bidirectional;
+  if (!t.stream.slice || !attends(t.mixer) || !sees_all || sees_documents(t)) return {};
+  constexpr double kStatistic = 4;  // bytes, in fp32
+  const BlockSizes z = block_sizes(t, stream);
+  return {.layers = 1,
+          .keys = Bytes((z.keys + z.values) * z.element),
+          .queries = Bytes(z.queries * z.element),
+          .outputs = Bytes(z.attentions * z.element),
+          .statistics = Bytes(z.statistics * kStatistic)};
+}
+
 }  // namespace interlock

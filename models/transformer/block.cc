@@ -170,6 +170,7 @@ Module block_module(const BlockForm& b, const BuildOptions& options) {
       make_module({.input = boundary(z), .output = boundary(z), .later = kept_for_later(b, z)},
                   block_operators(b, z), options);
   module.carried = source_boundary(b, z);
+  module.context = slice_context(b, z);
   return module;
 }
 

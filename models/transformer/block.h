@@ -92,6 +92,9 @@ void append_latents(const BlockForm& shape, const StreamSizes& sizes, std::vecto
 Bytes kept_for_later(const BlockForm& shape, const StreamSizes& sizes);
 /// Returns the bytes of keys and values of attention that later slices read.
 Bytes kept_keys(const BlockForm& shape, const StreamSizes& sizes);
+/// Returns what attention of a slice to all tokens before it reads and makes; nothing where it sees
+/// fewer, or where there is no slice.
+SliceContext slice_context(const BlockForm& shape, const StreamSizes& sizes);
 
 /// Adds the feed-forward of a block. REQUIRES: it has one.
 void append_feed_forward(const BlockForm& shape, const StreamSizes& sizes,

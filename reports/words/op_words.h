@@ -62,6 +62,8 @@ constexpr const char* name_of(Cargo cargo) {
       return "readout";
     case Cargo::Copy:
       return "copy";
+    case Cargo::Context:
+      return "context";
   }
   return "";
 }

@@ -308,18 +308,20 @@ std::vector<ContractKey> special_keys() {
       {"overlap", number(0, 1), "0",
        "Share of the shorter of two overlapped ops that costs no time, for schedules that run a "
        "forward and a backward as one: F + B - `overlap` x min(F, B). Where tokens pass to experts "
-       "beside other micro-batches (`parallel.expert_overlap`), their kernels and messages say it "
-       "instead."},
+       "beside other micro-batches (`parallel.expert_overlap`), kernels and messages say it."},
       {"memory", size(), "the device's memory", "`auto`: bytes of each device at most."},
       {"evaluations", whole(1, 1e6), "up to 1000, fewer where a step is long",
        "`auto`: orders that the search looks at."},
       {"slices", either({one_of({"balanced"}), whole(1, 65'536), list(whole(1), 1)}), "balanced",
-       "`terapipe`, `seq1f1b`: token slices of each sequence. `balanced`: those that the search of "
-       "the paper finds. A number of equal slices, the only form for a profile. Or a list with the "
-       "tokens of each."},
+       "`terapipe`, `seq1f1b`, `slimpipe`: token slices of each sequence. `balanced`: those of the "
+       "search of TeraPipe's paper. A number of equal ones, all that profiles and `slimpipe` take "
+       "(its default: four a rank). Or a list with the tokens of each."},
       {"equal_in", one_of({"tokens", "time"}), "tokens",
        "What a number of equal `slices` have in common. `time`: late slices, whose attention reads "
-       "more, have fewer tokens; the longest takes as little time as can be."}};
+       "more, have fewer tokens; the longest takes as little time as can be."},
+      {"context_exchange", boolean(), "true",
+       "`slimpipe`: ranks behind a long context leave half of what they attend to more to those "
+       "behind a short one, which run a slice at the same time."}};
 }
 
 ContractObject schedule() {

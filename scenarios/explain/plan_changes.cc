@@ -122,11 +122,22 @@ void schedules(const Baseline& baseline, std::vector<Change>& changes) {
     }
     changes.push_back(change);
   }
-  if (own.chunks > 1) {
+  if (own.chunks > 1 || own.even_slices) {
     changes.push_back({ChangeKind::Plan,
                        "one more stage on each rank",
                        {set("training.schedule.chunks", plan.schedule.chunks + 1)}});
   }
+}
+
+/// Has ranks trade the attention of slices, or keep their own: messages may cost more than it
+/// gains.
+void traded_attention(const SchedulePolicy& schedule, std::vector<Change>& changes) {
+  if (!schedule.kind->even_slices) return;
+  const bool trades = schedule.trades_context;
+  changes.push_back(
+      {ChangeKind::Plan,
+       trades ? "no attention traded by ranks" : "attention traded by ranks",
+       {std::string("training.schedule.context_exchange=") + (trades ? "false" : "true")}});
 }
 
 /// Divides the vocabulary, and has replicas reduce gradients behind the last backward as it must.
@@ -193,6 +204,7 @@ void queues(const Baseline& baseline, std::vector<Change>& changes) {
                        {"training.schedule.deferred_readout=all"}});
   }
   divided_vocabulary(question, changes);
+  traded_attention(schedule, changes);
   if (schedule.barrier) {
     changes.push_back({ChangeKind::Plan,
                        "updates without a barrier",

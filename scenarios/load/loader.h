@@ -55,7 +55,11 @@ struct SliceKeys {
   SliceRule rule;
   std::optional<JsonNode> node;
 };
+/// Returns the least divisor of `tokens` from `count` on. REQUIRES: 1 <= count <= tokens.
+int least_divisor(int tokens, int count);
 SliceKeys read_slices(const std::optional<JsonNode>& schedule, Diagnostics& diagnostics);
+/// Reports slices that have to be even and are not, and what goes with no trade of attention.
+void check_even_slices(Section& section, const SchedulePolicy& policy);
 
 /// "training" as written, its numbers of samples and micro-batches fitted together.
 struct TrainingKeys {
@@ -92,15 +96,15 @@ SchedulePolicy read_schedule(const TrainingKeys& training, Diagnostics& diagnost
 std::string resolved_path(const JsonValue& value);
 /// Returns whether training.schedule is an object with a "file" or an "order".
 bool writes_order(const TrainingKeys& training);
-/// Fills in what training.schedule.file, or its "order", says. REQUIRES: there is a
-/// training.schedule.
+/// Fills in what training.schedule.file, or its "order", says. REQUIRES: there is a schedule.
 void read_written_order(const TrainingKeys& training, SchedulePolicy& policy,
                         Diagnostics& diagnostics);
 /// Finds what is wrong in training.schedule whatever the strategy is.
 void check_schedule_keys(const JsonNode& schedule, Diagnostics& diagnostics);
 
 /// Reports where sequences of `graph` cannot be cut as written, under a schedule that cuts them.
-void check_slices(const TrainingKeys& training, const ModelGraph& graph, Diagnostics& diagnostics);
+void check_slices(const TrainingKeys& keys, const Training& training, const ModelGraph& graph,
+                  Diagnostics& diagnostics);
 
 /// "partition" as written.
 struct PartitionKeys {

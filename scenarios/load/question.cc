@@ -185,16 +185,35 @@ void fit_schedule(const Sections& sections, Training& training, Diagnostics& dia
   }
 }
 
+/// Returns the number of even slices where none is written: four a rank, or as few more as divide
+/// the tokens, up to eight a rank; at most one for each token.
+int default_slices(const Sections& sections, int ranks) {
+  constexpr int kEach = 4;
+  const int count = kEach * ranks;
+  if (!sections.graph || !sections.graph->tokens_per_sample) return count;
+  const int tokens = static_cast<int>(*sections.graph->tokens_per_sample);
+  if (tokens <= count) return tokens;
+  const int even = least_divisor(tokens, count);
+  return even <= 2 * count ? even : count;
+}
+
 /// Reports the sizes of the run that the schedule itself refuses.
-void check_shape(const TrainingKeys& keys, const Training& training, const LayoutSize& layout,
+void check_shape(const Sections& sections, const Training& training, const LayoutSize& layout,
                  Diagnostics& diagnostics) {
+  const TrainingKeys& keys = sections.training;
   const SchedulePolicy& policy = training.schedule;
   const ScheduleEntry& entry = *policy.kind;
   if (!keys.batch_valid || entry.problem == nullptr) return;
   if (training.replica_batches.kind != ReplicaBatches::Kind::Equal) return;  // see check_shares()
-  const std::string problem = entry.problem(
-      {layout.ranks, layout.stages, training.micro_batches, policy.update_every, policy.round});
+  std::string problem = entry.problem({.ranks = layout.ranks,
+                                       .stages = layout.stages,
+                                       .micro_batches = training.micro_batches,
+                                       .update_every = policy.update_every,
+                                       .round = policy.round,
+                                       .slices = training.slices ? training.slices->count : 1});
   if (problem.empty()) return;
+  const bool few_tokens = entry.even_slices && !keys.slices.node;
+  if (few_tokens) problem += ", one for each token of a sequence; \"chunks\" 1 takes any number";
   report(diagnostics, keys.schedule.value_or(keys.node), entry.name + " " + problem);
 }
 
@@ -284,7 +303,11 @@ std::optional<int> fit_stages(const Sections& sections, const JsonNode& document
                      .lays_ranks = layout.placement.empty()},
                     diagnostics);
   }
-  check_shape(sections.training, training, *size, diagnostics);
+  if (training.schedule.kind->even_slices && !sections.training.slices.node) {
+    training.slices =
+        SliceRule{.kind = SliceRule::Kind::Equal, .count = default_slices(sections, size->ranks)};
+  }
+  check_shape(sections, training, *size, diagnostics);
   fit_pairs(sections, training, *size, diagnostics);
   return size->stages;
 }
@@ -335,12 +358,13 @@ void check_vocabulary(const Question& question, const TrainingKeys& keys, const 
   if (!problem.empty()) report(diagnostics, keys.schedule->child("vocabulary"), problem);
 }
 
-/// Reports what the model lacks for its training. `cuts`: its sequences are cut.
-void fit_graph(Sections& sections, const JsonNode& document, bool cuts, Diagnostics& diagnostics) {
+/// Reports what the model lacks for its training.
+void fit_graph(Sections& sections, const Training& training, const JsonNode& document,
+               Diagnostics& diagnostics) {
   const bool measured = !sections.graph->samples_per_micro_batch;
   if (sections.cluster && !measured) check_device(sections, document, diagnostics);
   fit_batch(sections.training, *sections.graph, diagnostics);
-  if (cuts) check_slices(sections.training, *sections.graph, diagnostics);
+  if (training.slices) check_slices(sections.training, training, *sections.graph, diagnostics);
 }
 
 /// Returns the number of tensor devices that each send a part of the messages between ranks: all of
@@ -414,7 +438,8 @@ std::string vocabulary_problem(const Layout& layout, const Training& training,
     return "what leaves for hosts leaves beside forwards and backwards alone; expected no "
            "training.offload";
   }
-  if (!layout.rank_layouts.empty() || training.slices || training.balances_batch ||
+  const bool uneven = training.slices && !training.schedule.kind->even_slices;
+  if (!layout.rank_layouts.empty() || uneven || training.balances_batch ||
       training.replica_batches.kind != ReplicaBatches::Kind::Equal) {
     return "all ranks work on every micro-batch alike; expected stages of one layout, whole "
            "sequences, and as many micro-batches on each replica";
@@ -448,14 +473,14 @@ Question load_question(const JsonValue& value, KnownParts& known, Diagnostics& d
     }
   }
   fit_schedule(sections, training, diagnostics);
-  const std::optional<int> stages = fit_stages(sections, document, question, diagnostics);
   const bool cuts = training.schedule.kind->slices;
   if (cuts) training.slices = keys.slices.rule;
-  const int slices = cuts ? keys.slices.rule.count : 1;
+  const std::optional<int> stages = fit_stages(sections, document, question, diagnostics);
+  const int slices = cuts ? training.slices->count : 1;
   if (stages) check_size(question, *stages, slices, document, diagnostics);
   check_memory(keys, sections.graph, sections.cluster, cuts, diagnostics);
   check_optimizer(question, document, diagnostics);
-  if (sections.graph) fit_graph(sections, document, cuts, diagnostics);
+  if (sections.graph) fit_graph(sections, training, document, diagnostics);
   if (sections.graph) {
     check_deferral(question, keys, *sections.graph, diagnostics);
     if (stages) check_vocabulary(question, keys, *sections.graph, diagnostics);

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <limits>
 #include <memory>
-#include <numeric>
 #include <string>
 
 #include "base/file.h"
@@ -167,6 +166,8 @@ void read_members(Section& section, SchedulePolicy& policy) {
     policy.memory = read_bytes(*memory, section.diagnostics()).value_or(Bytes(0));
   }
   policy.evaluations = section.written_count("evaluations");
+  const bool trades = section.boolean("context_exchange");
+  policy.trades_context = policy.kind->even_slices && trades;
   for (const char* elsewhere : {"slices", "equal_in", "file", "order"}) section.get(elsewhere);
   read_execution(section, policy);
 }
@@ -178,7 +179,8 @@ SchedulePolicy default_policy(const ScheduleEntry& entry, const TrainingKeys& tr
                         .update_every = entry.updates_each ? 1 : training.asked.micro_batches,
                         .stash = entry.stash,
                         .replays = entry.replays,
-                        .chunks = entry.chunks};
+                        .chunks = entry.chunks,
+                        .trades_context = entry.even_slices};
   if (!is_global(training.strategy.strategy)) {
     policy.queue = {QueuePolicy::Kind::Buffered, entry.queue};
   }
@@ -297,15 +299,17 @@ void check_traits(Section& section, const SchedulePolicy& policy) {
                " has no rounds; expected it with \"interleaved\" or \"interleaved-zb\"");
   }
   if (entry.replays) check_replays(section, policy);
+  check_even_slices(section, policy);
   if (const auto node = section.get("overlap"); node && !entry.overlaps) {
     report(section.diagnostics(), *node,
            in_quotes(entry.name) + " overlaps no ops; expected it with a schedule that does");
   }
   refuse_search_keys(section, entry);
   if (const auto node = section.get("slices"); node && !entry.slices) {
-    report(section.diagnostics(), *node,
-           in_quotes(entry.name) +
-               " leaves sequences whole; expected it with \"terapipe\" or \"seq1f1b\"");
+    report(
+        section.diagnostics(), *node,
+        in_quotes(entry.name) +
+            " leaves sequences whole; expected it with \"terapipe\", \"seq1f1b\" or \"slimpipe\"");
   }
   if (const auto node = section.get("equal_in"); node) {
     const auto slices = section.get("slices");
@@ -394,7 +398,7 @@ SchedulePolicy read_schedule(const TrainingKeys& training, Diagnostics& diagnost
     report(diagnostics, training.node.child("recompute"),
            in_quotes(policy.kind->name) + " says itself what a forward keeps; expected \"none\"");
   }
-  if (training.asked.balances_batch && !policy.kind->slices) {
+  if (training.asked.balances_batch && (!policy.kind->slices || policy.kind->even_slices)) {
     report(diagnostics, training.node.child("micro_batch_size"),
            "a batch is balanced together with the slices of its sequences; expected a number of "
            "samples, or the schedule \"terapipe\" or \"seq1f1b\"");
@@ -505,82 +509,6 @@ void read_written_order(const TrainingKeys& training, SchedulePolicy& policy,
     policy.order = std::make_shared<const std::vector<std::vector<Op>>>(std::move(order.ranks));
   } catch (const Error& error) {
     report(diagnostics, node, error.what());
-  }
-}
-
-namespace {
-
-constexpr int kMostSlices = 65'536;
-
-std::string in_tokens(std::int64_t tokens) { return std::to_string(tokens) + " tokens"; }
-
-void check_lengths(const SliceKeys& keys, int tokens, Diagnostics& diagnostics) {
-  const std::int64_t sum =
-      std::accumulate(keys.rule.lengths.begin(), keys.rule.lengths.end(), std::int64_t{0});
-  if (keys.rule.kind == SliceRule::Kind::Explicit && sum != tokens) {
-    report(diagnostics, *keys.node,
-           "adds up to " + in_tokens(sum) + "; expected the " + std::to_string(tokens) +
-               " of a sequence");
-  } else if (keys.rule.kind != SliceRule::Kind::Balanced && keys.rule.count > tokens) {
-    report(diagnostics, *keys.node,
-           "more slices than a sequence has tokens; expected at most " + std::to_string(tokens) +
-               ", got " + std::to_string(keys.rule.count));
-  }
-}
-
-}  // namespace
-
-SliceKeys read_slices(const std::optional<JsonNode>& schedule, Diagnostics& diagnostics) {
-  SliceKeys keys;
-  if (!schedule || schedule->value->kind != JsonValue::Kind::Object) return keys;
-  if (!schedule->value->find("slices")) return keys;
-  keys.node = schedule->child("slices");
-  const JsonValue& value = *keys.node->value;
-  if (value.kind == JsonValue::Kind::Array && !value.items.empty()) {
-    keys.rule.kind = SliceRule::Kind::Explicit;
-    for (std::size_t i = 0; i < value.items.size(); ++i) {
-      const auto length = read_count(keys.node->item(i), 1, 1'000'000'000, diagnostics);
-      keys.rule.lengths.push_back(length.value_or(1));
-    }
-    keys.rule.count = static_cast<int>(keys.rule.lengths.size());
-  } else if (value.kind == JsonValue::Kind::Number) {
-    keys.rule.kind = SliceRule::Kind::Equal;
-    keys.rule.count = read_count(*keys.node, 1, kMostSlices, diagnostics).value_or(1);
-    if (schedule->value->find("equal_in")) {
-      const std::vector<std::string> names = contract_names("training.schedule", "equal_in");
-      const auto choice = read_choice(schedule->child("equal_in"), names, diagnostics);
-      if (choice && names[*choice] == "time") keys.rule.kind = SliceRule::Kind::EqualTime;
-    }
-  } else if (value.kind == JsonValue::Kind::String) {
-    read_choice(*keys.node, contract_names("training.schedule", "slices"), diagnostics);
-    keys.rule.count = SliceRule().count;
-  } else {
-    report(diagnostics, *keys.node,
-           "expected \"balanced\", a number of equal slices, or a list with the tokens of each");
-  }
-  return keys;
-}
-
-void check_slices(const TrainingKeys& training, const ModelGraph& graph, Diagnostics& diagnostics) {
-  const SliceKeys& keys = training.slices;
-  const JsonNode place = keys.node.value_or(training.schedule.value_or(training.node));
-  if (!graph.slice) {
-    report(diagnostics, place,
-           "the samples of " + graph.name +
-               " are no sequences of tokens; expected a transformer "
-               "or a profile with this schedule");
-  } else if (!graph.tokens_per_sample) {
-    if (keys.rule.kind != SliceRule::Kind::Equal) {
-      report(diagnostics, place,
-             "a profile does not say what a slice costs, so it is cut into equal parts; expected "
-             "their number, {\"kind\": \"terapipe\", \"slices\": 8}");
-    }
-    if (training.asked.balances_batch) {
-      report(diagnostics, training.node.child("micro_batch_size"),
-             "a profile was measured with one size of micro-batch; expected that size");
-    }
-  } else {
-    check_lengths(keys, static_cast<int>(*graph.tokens_per_sample), diagnostics);
   }
 }
 

@@ -486,8 +486,13 @@ namespace {
 std::string count_problem(const Question& question, int count) {
   const SchedulePolicy& policy = question.training().schedule;
   if (policy.kind->problem == nullptr) return "";
-  return policy.kind->problem(
-      {question.layout.ranks(), question.layout.stages, count, count, policy.round});
+  const std::optional<SliceRule>& slices = question.training().slices;
+  return policy.kind->problem({.ranks = question.layout.ranks(),
+                               .stages = question.layout.stages,
+                               .micro_batches = count,
+                               .update_every = count,
+                               .round = policy.round,
+                               .slices = slices ? slices->count : 1});
 }
 
 }  // namespace
@@ -523,7 +528,8 @@ std::string shares_problem(const Question& question) {
     return "is for one loss at the end of the model; expected the strategy \"global\"";
   }
   if (!plain) {
-    return "needs a schedule that updates once, at the end of a step; expected \"1f1b\", "
+    return "needs a schedule of whole sequences that updates at the end of a step; expected "
+           "\"1f1b\", "
            "\"gpipe\", \"interleaved\" or another such";
   }
   if (data.zero_stage >= 3 || data.gradient_reduction == GradientReduction::MicroBatch) {

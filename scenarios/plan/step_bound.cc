@@ -18,6 +18,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <tuple>
 #include <vector>
 
 #include "scenarios/plan/lower_plan.h"
@@ -334,7 +335,7 @@ class PlanWork {
       bound.time += gathers_of(op);
       return bound;
     }
-    const OpCost& recompute = costs_.recompute(op);
+    const OpCost recompute = costs_.recompute(op);
     OpTime again = times_.of(recompute, rank);
     bound.again = (again += gathers_of(op)).alone();
     bound.kernels += recompute.time;
@@ -344,9 +345,8 @@ class PlanWork {
   /// Returns the bound of `op`, which is worked out once for all micro-batches.
   const OpBound& bound_of(const Op& op) const {
     const int slice = op.micro_batch % inputs_.schedule.slices;
-    const auto [known, fresh] = bounds_.try_emplace(
-        std::array{static_cast<int>(op.kind), op.stage, op.loss, slice, op.defers ? 1 : 0},
-        OpBound());
+    const auto [known, fresh] =
+        bounds_.try_emplace(std::tuple(op.kind, op.stage, op.loss, slice, op.defers, op.trade));
     if (fresh) known->second = worked_out(op);
     return known->second;
   }
@@ -387,7 +387,7 @@ class PlanWork {
     return stage.stash - stage.host_stash;
   }
 
-  bool recomputes(const Op& op) const { return costs_.recompute(op).time > Seconds(0); }
+  bool recomputes(const Op& op) const { return costs_.recomputes(op); }
 
   /// Returns the gradient of the output that a backward reads, from a message or its head; 0 if
   /// there are several losses.
@@ -539,7 +539,7 @@ class PlanWork {
   OpTimes times_;
   LowerInputs inputs_;
   OpCosts costs_;
-  mutable std::map<std::array<int, 5>, OpBound> bounds_;  // by kind, stage, loss, slice, `defers`
+  mutable std::map<std::tuple<OpKind, int, int, int, bool, ContextTrade>, OpBound> bounds_;
 };
 
 }  // namespace

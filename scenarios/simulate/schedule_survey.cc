@@ -40,8 +40,9 @@ std::string survey_scenario(const ScheduleEntry& entry, const SurveySize& size) 
   // A device's share takes 1 ms forward.
   const std::string bandwidth =
       size.transfer > 0 ? std::to_string(kOutput / size.transfer / 1e3) + " MB/s" : "1000 PB/s";
+  const bool says_slices = entry.slices && !entry.even_slices;  // which have a number by default
   const std::string schedule =
-      entry.slices ? R"({"kind": ")" + entry.name + R"(", "slices": 4})" : '"' + entry.name + '"';
+      says_slices ? R"({"kind": ")" + entry.name + R"(", "slices": 4})" : '"' + entry.name + '"';
   return R"({
   "model": {"kind": "profile", "modules": [
     {"repeat": )" +

@@ -378,6 +378,8 @@ int ExchangeLowering::event_of(const Op& op, const Exchange& exchange, Vocabular
     event.gives_back = writer_.buffer(op.stage, MemoryClass::Communication, exchange.bytes);
   }
   event.kept += 4 * inputs_.schedule.stages;  // embeddings come before those forwards
+  // Logits of a slice are waited for when all slices behind it have gone back.
+  if (inputs_.schedule.slices > 1) event.kept += 3 * inputs_.schedule.slices;
   program_.events.push_back(event);
   return entry->second;
 }

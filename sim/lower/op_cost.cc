@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/lower/op_cost.h"
 
+#include <algorithm>
+#include <cstdlib>
+
 #include "base/error.h"
 
 namespace interlock {
@@ -14,6 +17,16 @@ OpCost update(const StageCost& stage) {
   cost += stage.head_update;
   cost += {.time = stage.sweeps};
   cost.flops = cost.counted = Flops(0);
+  return cost;
+}
+
+/// Returns `share` of a cost that exchanges nothing.
+OpCost scaled(OpCost cost, double share) {
+  cost.time = cost.time * share;
+  cost.flops = cost.flops * share;
+  cost.counted = cost.counted * share;
+  cost.waiting = cost.waiting * share;
+  for (Seconds& time : cost.at) time *= share;
   return cost;
 }
 
@@ -69,7 +82,77 @@ OpCost OpCosts::turn(int stage, int micro_batch) const {
   return turn;
 }
 
+std::optional<Trade> OpCosts::trade(const Op& op) const {
+  const int slices = op.trade.slices;
+  if (slices == 0) return std::nullopt;
+  Op other = op;
+  other.stage += op.trade.stage;
+  other.micro_batch += op.trade.micro_batch;
+  Trade trade{.giver = slices < 0 ? op : other,
+              .maker = slices < 0 ? other : op,
+              .slices = std::abs(slices)};
+  const SliceContext& bytes = of_stage(trade.giver).context.bytes;
+  trade.layers = std::min(bytes.layers, of_stage(trade.maker).context.bytes.layers);
+  if (trade.layers == 0) return std::nullopt;
+  const double share = 1.0 * trade.layers / bytes.layers;
+  const Bytes queries = bytes.queries * share, keys = bytes.keys * (share * trade.slices),
+              outputs = bytes.outputs * share, merged = outputs + bytes.statistics * share;
+  const bool back = op.kind != OpKind::F;
+  const bool again = back && attends_again(trade);
+  const Bytes asked = queries + keys, returned = queries + keys + merged + outputs;
+  if (!back || again) {
+    trade.request += asked;
+    trade.answer += merged;
+  }
+  if (back) {
+    trade.request += returned;
+    trade.answer += asked;
+  }
+  trade.request_held = (back ? returned : asked) / trade.layers;
+  trade.answer_held = (back ? again ? std::max(asked, merged) : asked : merged) / trade.layers;
+  return trade;
+}
+
+/// Returns whether the backward of a trade first makes its attention again.
+bool OpCosts::attends_again(const Trade& trade) const {
+  return attention(trade, trade.giver.stage, &ContextCost::recompute).flops > Flops(0);
+}
+
+/// Returns what the traded attention costs the rank of `stage`: slices are equally long, so that
+/// nothing else differs between two of them.
+OpCost OpCosts::attention(const Trade& trade, int stage, OpCost ContextCost::*pass) const {
+  const auto context = [&](int slices) -> const ContextCost& {
+    return of_stage(stage, trade.giver.micro_batch - slices).context;
+  };
+  OpCost part = context(0).*pass;
+  part -= context(trade.slices).*pass;
+  return scaled(part, 1.0 * trade.layers / context(0).bytes.layers);
+}
+
+/// Moves the attention that `op` trades between `cost` and that of the other op.
+void OpCosts::move_attention(const Op& op, OpCost ContextCost::*pass, OpCost& cost) const {
+  const std::optional<Trade> traded = trade(op);
+  if (!traded) return;
+  const OpCost part = attention(*traded, op.stage, pass);
+  op.trade.slices < 0 ? cost -= part : cost += part;
+  cost.waiting = std::max(Seconds(0), cost.waiting);
+}
+
+OpCost OpCosts::recompute(const Op& op) const {
+  OpCost cost = recompute_cost(of_stage(op), traversal(op));
+  if (cost.time > Seconds(0)) move_attention(op, &ContextCost::recompute, cost);
+  return cost;
+}
+
 OpCost OpCosts::of(const Op& op) const {
+  OpCost cost = before_trade(op);
+  const bool forward = op.kind == OpKind::F;
+  move_attention(op, forward ? &ContextCost::forward : &ContextCost::backward_input, cost);
+  return cost;
+}
+
+/// Returns the cost of `op` as if it traded nothing.
+OpCost OpCosts::before_trade(const Op& op) const {
   const StageCost& stage = of_stage(op);
   OpCost additions{.time = inputs_.roles[op.stage].summed_gradients * stage.gradient_addition,
                    .memory_bound = 1};

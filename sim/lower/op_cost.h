@@ -13,6 +13,15 @@
 
 namespace interlock {
 
+/// Attention of one op that the rank of another makes, see ContextTrade: in as many layers as the
+/// stages of both have. Bytes are of all these layers; those held are of one layer.
+struct Trade {
+  Op giver, maker;  // whose it is, and who makes it: their stages and micro-batches
+  int slices = 0, layers = 0;
+  Bytes request, answer;            // to the maker, and back
+  Bytes request_held, answer_held;  // on either device; of a backward's two passes, the larger
+};
+
 class OpCosts {
  public:
   explicit OpCosts(const LowerInputs& inputs)
@@ -49,9 +58,12 @@ class OpCosts {
   /// Returns the traversal of an I, B or W. CHECKs that the op's loss reaches its stage.
   const Traversal& traversal(const Op& op) const;
   /// Returns the cost of what an I, B or W first computes again.
-  const OpCost& recompute(const Op& op) const {
-    return recompute_cost(of_stage(op), traversal(op));
+  OpCost recompute(const Op& op) const;
+  bool recomputes(const Op& op) const {
+    return recompute_cost(of_stage(op), traversal(op)).time > Seconds(0);
   }
+  /// Returns what an F, I or B trades; nothing if it is no attention of a model.
+  std::optional<Trade> trade(const Op& op) const;
   /// Returns the part of the cost of a B that makes gradients of weights.
   OpCost weight_gradients(const Op& op) const;
   /// Returns a whole turn of a stage on one input: forward, head, backward, update.
@@ -60,6 +72,11 @@ class OpCosts {
   OpCost of(const Op& op) const;
 
  private:
+  OpCost before_trade(const Op& op) const;
+  bool attends_again(const Trade& trade) const;
+  OpCost attention(const Trade& trade, int stage, OpCost ContextCost::*pass) const;
+  void move_attention(const Op& op, OpCost ContextCost::*pass, OpCost& cost) const;
+
   const LowerInputs& inputs_;
   int stages_, stages_of_replica_, stages_of_copy_;
 };

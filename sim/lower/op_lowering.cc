@@ -42,8 +42,10 @@ void OpLowering::append(const Op& op) {
   if (recomputes_early(op)) recompute_early(op);
   if (op.kind == OpKind::F) in_layers_ = passes_in_layers(op);
   begin(op);
+  begin_trade(op);
   fetch_ahead(op, op);
   run(op, 1);
+  end_trade(op);
   end(op);
 }
 
@@ -314,7 +316,7 @@ Seconds OpLowering::whole_time(const Op& op) const {
   return recompute + costs_.of(op).time;
 }
 
-bool OpLowering::recomputes(const Op& op) const { return costs_.recompute(op).time > Seconds(0); }
+bool OpLowering::recomputes(const Op& op) const { return costs_.recomputes(op); }
 
 /// Returns true if the input gradient of a traversal is dropped: no stage needs it. It is made all
 /// the same, unless it is skipped; a gradient that stops inside the stage is not one of its input.

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -80,6 +82,9 @@ class OpLowering {
   bool reads_broadcast(const Op& op) const;
   void wait_for_broadcast(const Op& op, VocabularyExchange what);
   void emit_of_vocabulary(Opcode code, const Op& op, VocabularyExchange what);
+  void begin_trade(const Op& op);
+  void end_trade(const Op& op);
+  int trade_channel(const Op& op, const Trade& trade, bool answers);
   bool divides_vocabulary() const { return inputs_.policy.vocabulary != VocabularySplit::Whole; }
   bool reads_stash_first(const Op& op) const;
   const Op* backward_after(const Op& forward) const;
@@ -123,14 +128,18 @@ class OpLowering {
   ExchangeLowering exchanges_;
   std::vector<bool> completes_;  // (stages) some backward of it completes its gradients
   std::vector<int> window_events_, update_events_;
+  /// Events and channels of trades by 0 or 1 (backward) and the stages of giver and maker; channels
+  /// also by 0 or 1 (an answer) and their bytes.
+  std::map<std::array<int, 3>, int> trade_events_;
+  std::map<std::pair<std::array<int, 4>, Bytes>, int> trade_channels_;
   std::vector<Op> next_;      // see expect()
   bool stays_ = false;        // the stash that the next backward reads is not copied as a whole
   bool in_layers_ = false;    // it leaves and comes back layer by layer
   bool handed_over_ = false;  // the stash of the backward of a pair has been freed
   bool fetched_ = false;      // the stash that it reads is on its way back
-  std::array<bool, 2> received_ = {};  // of an S, of a G; see receive_ahead()
-  bool recomputed_ = false;            // what the next backward computes again has been
-  Bytes gathered_;                     // buffers that this left for it
+  std::set<std::pair<OpKind, int>> received_;  // S and G by micro-batch, see receive_ahead()
+  bool recomputed_ = false;                    // what the next backward computes again has been
+  Bytes gathered_;                             // buffers that this left for it
   int barrier_event_ = -1;
 };
 

@@ -41,7 +41,8 @@ void slow_down(StageCost& stage, double slowdown) {
   for (OpCost* cost :
        {&stage.update, &stage.first_backward_input, &stage.next_forward, &stage.link.backward_input,
         &stage.link.backward_weight, &stage.link.recompute, &stage.link.first_backward_input,
-        &stage.head, &stage.head_update, &stage.deferrable, &stage.tied_update}) {
+        &stage.head, &stage.head_update, &stage.deferrable, &stage.tied_update,
+        &stage.context.forward, &stage.context.backward_input, &stage.context.recompute}) {
     slow_down(*cost, slowdown);
   }
   stage.gradient_addition = stage.gradient_addition * slowdown;

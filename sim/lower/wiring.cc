@@ -53,6 +53,8 @@ Bytes Wiring::message_bytes(Cargo cargo, int from_stage, int to_stage, int micro
       return costs_.of_stage(to_stage, micro_batch).readout;
     case Cargo::Copy:
       return costs_.of_stage(from_stage, micro_batch).state.gradients;
+    case Cargo::Context:
+      return Bytes(0);  // see add_channel
   }
   return Bytes(0);
 }
@@ -89,12 +91,10 @@ int Wiring::make_channel(Cargo cargo, int from_stage, int to_stage, int micro_ba
   }
   channel.read_by_head = cargo == Cargo::Activation && inputs_.roles[from_stage].head &&
                          to_stage == costs_.after(from_stage).front() && channel.bytes > Bytes(0);
-  // Nor can a stream wait for itself.
   const bool one_device = channel.from_rank == channel.to_rank;
-  if (one_device && inputs_.schedule.ranks[channel.from_rank].size() == 1) {
-    channel.depth = Channel::kUnlimited;
-  }
-  if (channel.from_rank != channel.to_rank) {
+  const bool waits_for_itself = one_device && inputs_.schedule.ranks[channel.from_rank].size() == 1;
+  if (waits_for_itself) channel.depth = Channel::kUnlimited;
+  if (!one_device) {
     channel.wire = wire(channel.from_rank, channel.to_rank);
     channel.latency = latencies_[channel.wire];
     const int parts = resident ? 1 : message_parts(std::min(from_stage, to_stage));
@@ -123,9 +123,9 @@ int Wiring::message_parts(int below) const {
   return inputs_.layers.at(costs_.of_stage(below, 0).layout).degree(Dimension::Tensor);
 }
 
-int Wiring::add_channel(Channel channel) {
+int Wiring::add_channel(Channel channel, int parts) {
   channel.wire = wire(channel.from_rank, channel.to_rank);
-  channel.latency = latencies_[channel.wire];
+  channel.latency = latencies_[channel.wire] * parts;
   program_.channels.push_back(std::move(channel));
   return static_cast<int>(program_.channels.size()) - 1;
 }

@@ -40,8 +40,9 @@ class Wiring {
   Bytes message_bytes(Cargo cargo, int from_stage, int to_stage, int micro_batch) const;
   /// Returns the collective that `rank` and its group along the exchange's axis do for `stage`.
   int collective(const Exchange& exchange, int rank, int stage);
-  /// Adds `channel`, whose ranks and bytes are known, and which belongs to no stages.
-  int add_channel(Channel channel);
+  /// Adds `channel`, whose ranks and bytes are known; each message passes in `parts`, one after the
+  /// other.
+  int add_channel(Channel channel, int parts = 1);
   /// Returns the collective of the ranks of `communicator`, each of which is one device.
   int collective_of_communicator(const Exchange& exchange, int communicator);
   /// Returns how many members of a collective's group are simulated.

@@ -44,7 +44,8 @@ bool equal_work(const Module& a, const Module& b) {
          a.carried == b.carried && a.workspace == b.workspace && a.remade == b.remade &&
          a.relaid == b.relaid && a.matrices == b.matrices && a.tied_matrices == b.tied_matrices &&
          a.frozen == b.frozen && a.frozen_experts == b.frozen_experts &&
-         a.tied_frozen == b.tied_frozen && a.layout == b.layout && equal(a.head, b.head);
+         a.tied_frozen == b.tied_frozen && a.layout == b.layout && a.context == b.context &&
+         equal(a.head, b.head);
 }
 
 }  // namespace interlock

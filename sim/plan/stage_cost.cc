@@ -215,6 +215,9 @@ StageCost price_module(const Module& module, const PriceInputs& inputs) {
   cost.more_sent_experts = more_sent(expert_weights_of(module), inputs);
   cost.more_sent_tied = more_sent(tied, inputs);
   add_frozen(module, inputs, cost);
+  if (module.context.layers > 0) {
+    cost.context = {cost.forward, cost.backward_input, cost.recompute, module.context};
+  }
   cost.readout =
       Bytes(static_cast<double>(module.head.parameters) * element_bytes(inputs.precision));
   return cost;
@@ -238,6 +241,12 @@ void append(StageCost& stage, const StageCost& module) {
   stage.more_sent_experts += module.more_sent_experts;
   stage.frozen += module.frozen;
   stage.frozen_experts += module.frozen_experts;
+  if (module.context.bytes.layers > 0) {
+    stage.context.forward += module.context.forward;
+    stage.context.backward_input += module.context.backward_input;
+    stage.context.recompute += module.context.recompute;
+    stage.context.bytes += module.context.bytes;
+  }
   ++stage.modules;
   stage.layout = module.layout;
   stage.output = module.output;

@@ -47,10 +47,9 @@ struct OpCost {
   void mix(const OpCost& other, double sign);
 };
 
-/// Going back through the last modules of a stage only.
+/// Going back through the last modules of a stage only. `first_backward_input`: see StageCost.
 struct LinkCost {
-  OpCost backward_input, backward_weight, recompute;
-  OpCost first_backward_input;  // the part of backward_input that nothing below needs
+  OpCost backward_input, backward_weight, recompute, first_backward_input;
 };
 
 /// A rank's part of a divided vocabulary, one micro-batch. See VocabularySplit.
@@ -58,8 +57,12 @@ struct VocabularyCost {
   OpCost s, t, e, g;
   Bytes hidden;      // what crosses between ranks: an input of the readout, an output of embedding
   Bytes statistics;  // of logits, that ranks reduce: the largest, the sum, that of the target
-  Bytes kept;        // from S to T
-  Bytes workspace;   // of S and T
+  Bytes kept, workspace;  // from S to T; of S and T
+};
+
+struct ContextCost {  // of a slice's costs, those of layers that attend to all slices before it
+  OpCost forward, backward_input, recompute;
+  SliceContext bytes;
 };
 
 /// Durations, flops and bytes of a module or a stage, one micro-batch.
@@ -72,17 +75,15 @@ struct StageCost {
   OpCost deferrable;            // of backward_weight: the last module's, if one product makes it
   Seconds gradient_addition;    // adding one output gradient to another (sum and mean)
   Bytes output, stash, workspace, head_memory;
-  Bytes deferred;        // what `deferrable` reads
-  Bytes carried;         // of a stage's stash, and beside a module's: see Module
-  Bytes remade;          // of a module's workspace: what its recompute brings back
-  Bytes relaid;          // of a module: see Module
-  Bytes returned;        // of the output, with its gradient: where stages are reversible
-  Footprint state;       // weights, gradients, optimiser states; a stage's include its head's
-  Footprint head_state;  // of a module's head
-  // State of layers that experts divide, part of `state`. Another group of devices holds a copy.
-  Footprint expert_state;
-  int tied_to = 0;       // number of a module that shares weights with this one
-  Footprint tied_state;  // of these weights, held where that module is not
+  Bytes deferred;          // what `deferrable` reads
+  Bytes carried, relaid;   // of a stage's stash, and beside a module's; of a module: see Module
+  Bytes remade;            // of a module's workspace: what its recompute brings back
+  Bytes returned;          // of the output, with its gradient: where stages are reversible
+  Footprint state;         // weights, gradients, optimiser states; a stage's include its head's
+  Footprint head_state;    // of a module's head
+  Footprint expert_state;  // part of `state`: of layers that experts divide, copied elsewhere
+  int tied_to = 0;         // number of a module that shares weights with this one
+  Footprint tied_state;    // of these weights, held where that module is not
   OpCost tied_update;
   // Beside an update, over the gradients that are held: not divided as the optimiser's states are.
   Seconds sweeps, tied_sweeps;
@@ -90,16 +91,15 @@ struct StageCost {
   Bytes whole_weights, whole_gradients;  // before states are divided, see DataParallel
   // Weights go to other devices in another format: bytes beyond `state`, and those of experts.
   Bytes more_sent, more_sent_experts, more_sent_tied;
-  // Weights that are not trained, part of `state` and of the others.
-  Bytes frozen, frozen_experts, frozen_tied;
+  Bytes frozen, frozen_experts, frozen_tied;  // part of `state` and of the others: not trained
   // How gradients are reduced, see DataParallel: whether the stage adds up all of them first;
   // whether it reduces those of every backward, of several for each update.
   bool adds_up_whole_gradients = true, reduces_each_backward = false;
   Bytes host_stash;                    // of the stash: waits in the host's memory, see Offload
   Bytes host_gradients, host_weights;  // to and from the host at an update, see Offload
-  Bytes host_optimizer;                // states that the host keeps
-  Bytes outer_buffer;                  // outer gradients on their way, see OuterSteps
+  Bytes host_optimizer, outer_buffer;  // states on the host; outer gradients, see OuterSteps
   VocabularyCost vocabulary;           // of its rank
+  ContextCost context;
   int modules = 1, layout = 0;  // layout: a stage has that of its last one, see layer_layouts.h
   std::vector<StageCost> parts = {};  // states, updates, weights by layout, if there are several
   std::vector<int> places = {};       // of a part: its modules' numbers in the stage, from 0 on

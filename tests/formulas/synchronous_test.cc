@@ -189,6 +189,22 @@ TEST_CASE("slices of 1F1B take (m k + p - 1)(F + B) / k, and so do those of GPip
   }
 }
 
+TEST_CASE("SlimPipe takes (m n v + p - 1)(F + B) / n, of chunks, however many slices there are") {
+  for (int p : {1, 2, 4, 5}) {
+    for (int v : {1, 2, 3}) {
+      for (int n : {1, 3, p, p + 1, 2 * p, 4 * p}) {
+        if (v > 1 && n < p) continue;
+        for (int m : {1, 2, 5}) {
+          const StageTimes t = drawn_times(640 * p + 64 * v + 8 * n + m);
+          const double step = (1.0 * m * n * v + p - 1) / n * (t.forward + t.backward()).value();
+          check_step({"slimpipe", p, v, m, t, "\"slices\": " + std::to_string(n)},
+                     step + v * t.update.value());
+        }
+      }
+    }
+  }
+}
+
 /// Chunks whose activations `rank` holds at its peak, m micro-batches each of one unit of stash.
 void check_stash(const LaidCase& laid, int rank, double expected) {
   Trial trial = laid_trial(laid);
@@ -219,6 +235,19 @@ TEST_CASE("V-half holds p/2 + 1 micro-batches at most, V-min (p + 4)/3, Seq1F1B 
         for (int r = 0; r < p; ++r) {
           check_stash({"seq1f1b", p, 1, m, kUnit, "\"slices\": " + std::to_string(k)}, r,
                       (p - r + k - 1.0) / k);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("SlimPipe holds one micro-batch, and 2 (p - r - 1) slices of a chunk of the next one") {
+  for (int p : {1, 2, 4, 5}) {
+    for (int v : {1, 2, 3}) {
+      for (int n : {p, 2 * p, 3 * p + 1}) {
+        for (int r = 0; r < p; ++r) {
+          check_stash({"slimpipe", p, v, 3, kUnit, "\"slices\": " + std::to_string(n)}, r,
+                      (n * v + 2.0 * (p - r - 1)) / n);
         }
       }
     }

@@ -29,6 +29,7 @@ class Extras {
     if (chance(0.06)) parallel_["placement"] = "v";
     if (training_["strategy"] == "global" && chance(0.06)) {
       training_["schedule"] = {{"kind", chance(0.5) ? "terapipe" : "seq1f1b"}, {"slices", 2}};
+      if (chance(0.5)) trade_context();
     }
     if (may_defer() && chance(0.5)) training_["schedule"]["deferred_readout"] = 2;
     if (may_divide() && chance(0.6)) divide_vocabulary();
@@ -54,14 +55,23 @@ class Extras {
   bool may_divide() {
     if (!transformer_ || training_["strategy"] != "global") return false;
     const Json& schedule = training_["schedule"];
-    return schedule["kind"] == "1f1b" && !schedule.contains("deferred_readout") &&
-           parallel_["pipeline"] > 1 &&
+    const bool ordered = schedule["kind"] == "1f1b" || schedule["kind"] == "slimpipe";
+    return ordered && !schedule.contains("deferred_readout") && parallel_["pipeline"] > 1 &&
            parallel_.value("stages", parallel_["pipeline"]) == parallel_["pipeline"] &&
            schedule.value("backward", "fused") == "fused" &&
            schedule.value("execution", "futures") == "futures" && !training_.contains("lora") &&
            !model_.contains("multi_token_prediction") && !training_.contains("offload") &&
            !parallel_.contains("layouts") && !training_.contains("replica_micro_batches");
   }
+  /// Has each rank one stage, or two, and trade attention of slices with others.
+  void trade_context() {
+    const int chunks = random_.integer(1, 2), ranks = parallel_["pipeline"];
+    training_["schedule"] = {
+        {"kind", "slimpipe"}, {"slices", random_.integer(ranks, 8)}, {"chunks", chunks}};
+    parallel_["stages"] = ranks * chunks;
+    parallel_.erase("placement");
+  }
+
   /// Some of these are refused for another key.
   void divide_vocabulary() {
     training_["schedule"]["vocabulary"] = chance(0.5) ? "vocab-1" : "vocab-2";

@@ -73,6 +73,17 @@ TEST_CASE("lines of pairs gain the stall that one line a rank has behind early r
   }
 }
 
+TEST_CASE("a second stage on each rank halves how long SlimPipe fills and drains") {
+  // (m n v + p - 1)(F + B) / n of p = 4 ranks, m = 4, n = 16, F + B = 4 ms or 2 ms: 3/16 x 2 ms.
+  const Answers answers = answers_of(
+      {"model.modules=[{\"repeat\": 8, \"forward\": \"1 ms\", \"backward_input\": \"0.5 ms\", "
+       "\"backward_weight\": \"0.5 ms\", \"output\": \"0 B\"}]",
+       "training.micro_batches=4", "training.schedule=slimpipe"});
+  CHECK(change_with(answers, "training.schedule.chunks=2").gain.value() ==
+        doctest::Approx(0.375e-3).epsilon(1e-9));
+  CHECK(change_with(answers, "training.schedule.context_exchange=false").gain == Seconds(0));
+}
+
 TEST_CASE("an explanation that is stopped keeps what was tried, and counts the others") {
   const Answers whole = answers_of({});
   const JsonValue value = parse_json(kFourModules, "test.json");

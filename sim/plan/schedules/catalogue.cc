@@ -61,9 +61,15 @@ std::string deferral_problem(const SchedulePolicy& policy) {
 
 std::string vocabulary_problem(const SchedulePolicy& policy) {
   const ScheduleEntry& entry = *policy.kind;
-  if (entry.name != "1f1b") {
+  if (entry.name != "1f1b" && !entry.even_slices) {
     return "\"" + entry.name +
-           "\" has no order that runs parts of the vocabulary; expected \"1f1b\"";
+           "\" has no order that runs parts of the vocabulary; expected \"1f1b\", or "
+           "\"slimpipe\"";
+  }
+  if (entry.even_slices && policy.vocabulary == VocabularySplit::OneBarrier) {
+    return "\"" + entry.name +
+           "\" makes gradients of logits when a slice goes back, long after its logits; expected "
+           "\"vocab-1\"";
   }
   if (policy.split_backward) {
     return "its order is that of whole backwards; expected \"backward\" \"fused\" beside it";

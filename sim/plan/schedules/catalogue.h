@@ -62,6 +62,7 @@ struct SchedulePolicy {
   int deferred_readout = 0;       // micro-batches of a step, see defer_readout()
   VocabularySplit vocabulary = VocabularySplit::Whole;
   bool delays_weights = false;  // then weight gradients come behind those that messages wait for
+  bool trades_context = false;  // ranks even out the attention of slices, see ContextTrade
   std::vector<int> placement;   // (stages of all copies) File: the ranks that it lays them on
   int copies = 1;               // File
   /// File, Auto: the order of one step, every rank's ops.
@@ -92,6 +93,7 @@ struct ScheduleShape {
   int micro_batches = 1;      // M
   int update_every = 1;       // micro-batches between updates
   int round = 0;              // as in SchedulePolicy
+  int slices = 1;             // of a micro-batch
 };
 
 Schedule make_schedule(const ScheduleInputs& inputs);
@@ -111,6 +113,7 @@ struct ScheduleEntry {
   bool updates_each = false;      // updates after each micro-batch, by default
   bool overlaps = false;          // runs pairs of ops as one
   bool slices = false;            // cuts sequences into token slices
+  bool even_slices = false;       // all of them equally long
   bool rounds = false;            // takes micro-batches through its chunks in rounds
   bool replays = false;           // learns again from old inputs rather than wait for a new one
   bool limits_in_flight = false;  // a scenario may say how many micro-batches are in flight

@@ -18,6 +18,7 @@
   entry(hanayo) \
   entry(eager_one_f_one_b) \
   entry(seq1f1b) \
+  entry(slim_pipe) \
   entry(interleaved) \
   entry(breadth_first) \
   entry(zb_h1) \

@@ -50,6 +50,14 @@ struct MessageOrder {
   bool batched = false, late = false;
 };
 
+/// Attention that the rank of one op makes for that of another, of which as much is left then: of
+/// the other's tokens to `slices` of the slices before them. Negative: the other op makes it. The
+/// other is of a stage and a micro-batch that many after this one's. See sliced/slim_pipe.cc.
+struct ContextTrade {
+  int slices = 0, stage = 0, micro_batch = 0;
+  auto operator<=>(const ContextTrade&) const = default;
+};
+
 /// One compute op: `kind` of `stage` for `micro_batch`, by the gradient of `loss`.
 struct Op {
   OpKind kind = OpKind::F;
@@ -59,6 +67,7 @@ struct Op {
   bool overlaps_next = false;  // runs as one with the op that follows it in its run
   bool completes = false;      // the gradients of its stage are complete with it, see below
   bool defers = false;         // a B without the readout's weight gradients; a W with these alone
+  ContextTrade trade = {};
   bool operator==(const Op&) const = default;
 };
 

@@ -225,7 +225,9 @@ TEST_CASE("what has no part of a vocabulary, or cannot wait for one, is refused 
   const std::string place = "set: /training/schedule/vocabulary: ";
   CHECK(refused({divided("vocab-3")}).find(place) == 0);
   CHECK(refused({R"(training.schedule={"kind": "gpipe", "vocabulary": "vocab-1"})"}) ==
-        place + "\"gpipe\" has no order that runs parts of the vocabulary; expected \"1f1b\"");
+        place +
+            "\"gpipe\" has no order that runs parts of the vocabulary; expected \"1f1b\", or "
+            "\"slimpipe\"");
   CHECK(refused({R"(training.schedule={"kind": "1f1b", "backward": "split",
                      "vocabulary": "vocab-1"})"}) ==
         place + "its order is that of whole backwards; expected \"backward\" \"fused\" beside it");

@@ -187,7 +187,8 @@ TEST_CASE("what cannot be cut is refused with what can") {
   CHECK(says(refused({kWritten + "\"equal\"}"}), "known: balanced"));
   CHECK(says(refused({kWritten + "true}"}), "or a list with the tokens of each"));
   CHECK(says(refused({R"(training.schedule={"kind": "gpipe", "slices": 2})"}),
-             "\"gpipe\" leaves sequences whole; expected it with \"terapipe\" or \"seq1f1b\""));
+             "\"gpipe\" leaves sequences whole; expected it with \"terapipe\", \"seq1f1b\" or "
+             "\"slimpipe\""));
   CHECK(says(refused({kWritten + R"(2, "queue": {"buffered": 1}})"}),
              "expected \"unlimited\" or \"rendezvous\""));
   CHECK(says(refused({"training.schedule=1f1b", "training.micro_batch_size=balanced"}),

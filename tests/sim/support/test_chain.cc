@@ -145,7 +145,8 @@ bool may_divide_vocabulary(const TestChain& chain) {
 }
 
 void divide_vocabulary(TestChain& chain, Random& random) {
-  chain.policy.vocabulary = static_cast<VocabularySplit>(random.integer(1, 2));
+  const bool even = chain.policy.kind->even_slices;  // with two barriers alone
+  chain.policy.vocabulary = static_cast<VocabularySplit>(even ? 1 : random.integer(1, 2));
   chain.contention = false;  // of broadcasts with sums
   const auto op = [&] { return OpCost{Seconds(random.integer(0, 2)), Flops(1), Flops(1)}; };
   const VocabularyCost cost = {.s = op(),
@@ -249,8 +250,11 @@ std::vector<std::string_view> families() {
 std::string shape_problem(const TestChain& chain) {
   const ScheduleEntry& entry = *chain.policy.kind;
   if (entry.problem == nullptr) return "";
-  return entry.problem(
-      {ranks_of(chain), stages_of_copy(chain), chain.micro_batches, chain.policy.update_every});
+  return entry.problem({.ranks = ranks_of(chain),
+                        .stages = stages_of_copy(chain),
+                        .micro_batches = chain.micro_batches,
+                        .update_every = chain.policy.update_every,
+                        .slices = chain.slices});
 }
 
 void draw_costs(TestChain& chain, Random& random) {

@@ -9,8 +9,9 @@
 namespace interlock {
 
 bool has_chunks(const std::string& schedule) {
-  static const std::set<std::string> names = {
-      "interleaved", "breadth-first", "interleaved-zb", "pipeoffload", "zb-v", "v-half", "v-min"};
+  static const std::set<std::string> names = {"interleaved", "breadth-first", "interleaved-zb",
+                                              "pipeoffload", "slimpipe",      "zb-v",
+                                              "v-half",      "v-min"};
   return names.contains(schedule);
 }
 

@@ -11,10 +11,8 @@
 // those who receive it join it a whole op before they need it, so that the sender comes last, and
 // none of their kernels waits for it before S or G. What ranks send in a sum is held until that is
 // done; what a broadcast brings is held from the op before the one that reads it, but for the first
-// S of a step, and G after G at its end, where stashes are few.
+// S of a step, and G after G at the end of 1F1B, where stashes are few.
 // Source: Yeung et al., arXiv 2411.05288, section 4, and sail-sg/VocabularyParallelism.
-#include <utility>
-
 #include "sim/lower/op_lowering.h"
 
 namespace interlock {
@@ -47,14 +45,14 @@ bool OpLowering::reads_broadcast(const Op& op) const {
 void OpLowering::receive_ahead(const Op& next) {
   if (!divides_vocabulary() || !reads_broadcast(next)) return;
   writer_.allocate(next, MemoryClass::Communication, costs_.of_stage(next).vocabulary.hidden);
-  received_[next.kind == OpKind::G ? 1 : 0] = true;
+  received_.emplace(next.kind, next.micro_batch);
 }
 
 /// Waits for `what`, if another rank sends it, and takes it over from the buffer that it came to.
 void OpLowering::wait_for_broadcast(const Op& op, VocabularyExchange what) {
   if (!reads_broadcast(op)) return;
   emit_of_vocabulary(Opcode::Wait, op, what);
-  if (!std::exchange(received_[op.kind == OpKind::G ? 1 : 0], false)) return;
+  if (received_.erase({op.kind, op.micro_batch}) == 0) return;
   writer_.free(op, MemoryClass::Communication, costs_.of_stage(op).vocabulary.hidden);
 }
 
