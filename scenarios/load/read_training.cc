@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "scenarios/contract/contract.h"
+#include "scenarios/contract/read_framework.h"
 #include "scenarios/load/loader.h"
 
 namespace interlock {

@@ -67,7 +67,7 @@ TEST_CASE("a slice of keys and values goes with queries and outputs, for each la
   CHECK(traded({kWritten + "4}", "model.kv_heads=2"})
             .contains({0, 3, 2 * 1.5 * tensor, 1.5 * tensor}));
   CHECK(traded({kWritten + "4" + kAlone}).empty());
-  // Of three blocks and one, one is traded; stages without blocks trade nothing.
+  // Stages of three blocks and one trade one; stages without blocks trade nothing.
   CHECK(traded({kWritten + "4}", "partition=[4, 2, 2, 2]"}).contains({0, 3, asked, asked}));
   for (const auto& [from, to, bytes, held] : traded({kWritten + "4}", "partition=[1, 4, 4, 1]"})) {
     CHECK(from + to == 3);
@@ -184,7 +184,8 @@ TEST_CASE("what ranks that trade attention cannot do is refused with what they c
   CHECK(says(refused({"model.sequence_length=1000", kWritten + "16}"}), "as 20 do, or"));
   CHECK(says(refused({"model.sequence_length=1009"}), "that divide the tokens or \"context"));
   CHECK(refused({"model.sequence_length=1009", kWritten + "16" + kAlone}).empty());
-  CHECK(says(refused({"model.bidirectional=true", "model.readout=masked-lm"}), "attend to later ones"));
+  CHECK(says(refused({"model.bidirectional=true", "model.readout=masked-lm"}),
+             "attend to later ones"));
   CHECK(says(refused({R"(training.schedule={"kind": "seq1f1b", "context_exchange": true})"}),
              "expected it with \"slimpipe\""));
   CHECK(says(refused({"training.micro_batch_size=balanced"}),
