@@ -129,9 +129,10 @@ void write_transfer(EventText& text, const Drawing& drawing, const Slice& slice)
   const Channel& channel = program.channels[transfer.channel];
   const SliceNumber number = slice_number(program, transfer.micro_batch % program.micro_batches);
   text << R"({"ph":"X","cat":"message","name":")" << name_of(channel.cargo) << " "
-       << number.micro_batch << R"(","args":{"from_stage":)"
-       << model_stage(program, channel.from_stage) << R"(,"to_stage":)"
-       << model_stage(program, channel.to_stage) << R"(,"step":)"
+       << number.micro_batch;
+  if (program.slices > 1) text << "." << number.slice;
+  text << R"(","args":{"from_stage":)" << model_stage(program, channel.from_stage)
+       << R"(,"to_stage":)" << model_stage(program, channel.to_stage) << R"(,"step":)"
        << transfer.micro_batch / program.micro_batches << R"(,"bytes":)" << channel.bytes.value();
   (text << R"(,"waited_us":)").micros(nanoseconds(transfer.start - transfer.sent));
   (text << R"(,"latency_us":)").micros(nanoseconds(transfer.arrival - transfer.end));

@@ -17,6 +17,7 @@ std::vector<ContractKey> length_keys();
 
 std::vector<ContractObject> document_objects();
 std::vector<ContractObject> parallel_objects();
+ContractObject strategy_object();
 std::vector<ContractObject> training_objects();
 std::vector<ContractObject> run_objects();
 std::vector<ContractObject> swarm_objects();

@@ -1,8 +1,7 @@
-// The scenario contract: "training", with strategies, schedules and frameworks.
+// The scenario contract: "training", with schedules and frameworks.
 // SPDX-License-Identifier: Apache-2.0
 #include "hardware/devices/catalogue_file.h"
 #include "hardware/devices/device.h"
-#include "models/layers/head.h"
 #include "models/layers/layer_parts.h"
 #include "models/layers/model_graph.h"
 #include "scenarios/contract/contract_parts.h"
@@ -12,11 +11,6 @@ namespace interlock::contract {
 namespace {
 
 constexpr double kLargestBatch = 1e9, kMostTraffic = 100;
-
-ContractType strategy_kind() {
-  return one_of({"global", "local", "interlocking", "greedy", "chunked", "overlapping",
-                 "forward-forward", "backlink", "tree", "independent", "pairwise", "inference"});
-}
 
 const std::vector<std::string>& optimizer_kinds() {
   static const std::vector<std::string> kinds = {"sgd",       "sgd-momentum", "adam",      "adamw",
@@ -129,109 +123,6 @@ ContractObject training() {
           .apart = {{"micro_batch_size", "micro_batches"}}};
 }
 
-const std::vector<std::string>& trained_by_heads() {
-  static const std::vector<std::string> kinds = {"local",    "interlocking", "pairwise",
-                                                 "greedy",   "chunked",      "overlapping",
-                                                 "backlink", "tree",         "independent"};
-  return kinds;
-}
-
-// NOLINTNEXTLINE(readability-function-size): a table
-ContractObject strategy() {
-  return {
-      .name = "training.strategy",
-      .meaning = "Which loss trains which stage.",
-      .keys = {
-          {"kind", strategy_kind(), "required",
-           "`global`: one loss, at the last stage. `local`: every stage is trained by a loss of "
-           "its "
-           "own. `interlocking`: stage i is trained by the furthest loss that it reaches, of stage "
-           "i "
-           "+ `n_wise` - 1, where all have one `n_wise`. `pairwise`: interlocking with `n_wise` 2. "
-           "`greedy`: a loss on every "
-           "module, which is a stage. `chunked`: full backpropagation inside blocks of stages, "
-           "none "
-           "between. `overlapping`: blocks of two stages (1,2), (2,3), (3,4). `forward-forward`: "
-           "every module learns from a positive and a negative pass (arXiv 2212.13345). "
-           "`backlink`: "
-           "local, but the next stage's error also goes down the last `modules` of a stage (arXiv "
-           "2205.07141). `tree`: local, but stages read the output of their parent in a tree "
-           "(arXiv "
-           "2606.21497). `independent`: local, but every stage reads the batch itself, noised to "
-           "its "
-           "own degree, and hands nothing on (DiffusionBlocks, arXiv 2506.14202). `inference`: "
-           "forward only."},
-          {"n_wise",
-           either({whole(1, 1e9), one_of({"auto"}), list(whole(1, 1e9), 1)}),
-           "2",
-           "Stages that a loss reaches, its own included. 1 is local; as many as there are stages, "
-           "or more, train like global. A list: of the loss of each stage, first to last; a stage "
-           "is "
-           "trained by the furthest loss that reaches it. `auto`: the list under which a stage is "
-           "trained by a loss that is furthest away on average, of those that fit and whose step "
-           "is "
-           "at most `slowdown` longer than the shortest; boundaries and order that are `auto`, "
-           "too, "
-           "are chosen with it.",
-           {"interlocking"}},
-          {"least_n",
-           whole(1, 1e9),
-           "1",
-           "`n_wise` `auto`: stages that each loss reaches at least, where there are as many.",
-           {"interlocking"}},
-          {"slowdown",
-           number(0, 1e9),
-           "0",
-           "`n_wise` `auto`: the share by which a step may be longer than the shortest that is "
-           "found, "
-           "for losses that reach further.",
-           {"interlocking"}},
-          {"gradient",
-           one_of({"furthest", "sum", "mean"}),
-           "furthest",
-           "The gradient that trains a stage: of the furthest loss alone, or the sum or mean of "
-           "all "
-           "that reach it (overlapping has no mean).",
-           {"interlocking", "pairwise", "overlapping"}},
-          {"heads",
-           one_of({"minimal", "all"}),
-           "`all` for the list schedule, else `minimal`",
-           "Stages that own an auxiliary head: those whose loss trains something, or all.",
-           {"local", "interlocking", "pairwise", "greedy"}},
-          {"unneeded_input_gradients",
-           one_of({"computed", "skipped"}),
-           "computed",
-           "`skipped` saves the first operator's input gradient where nothing reads it.",
-           {"global", "local", "interlocking", "pairwise", "greedy", "chunked", "overlapping",
-            "forward-forward", "backlink", "tree", "independent"}},
-          {"chunks",
-           whole(1, 1e9),
-           "required with chunked",
-           "Blocks of stages; the stages must be a multiple.",
-           {"chunked"}},
-          {"modules",
-           whole(1, 1e9),
-           "required with backlink",
-           "Modules, from the top of a stage, that the error of the next stage goes down; more "
-           "than "
-           "a stage has means all.",
-           {"backlink"}},
-          {"arity",
-           whole(1, 1e9),
-           "2",
-           "Stages that read the output of one; 1 is local training of a chain.",
-           {"tree"}},
-          {"forward",
-           one_of({"shared", "recomputed"}),
-           "shared",
-           "A stage in two blocks runs its forward once, or in both; then blocks exchange nothing "
-           "backward.",
-           {"overlapping"}},
-          {"head", head_type(), "the model's",
-           "Auxiliary head of each stage that is trained by a loss of its own.",
-           trained_by_heads()}}};
-}
-
 /// Lists the keys of an order, its ops and its messages.
 std::vector<ContractKey> order_keys() {
   return {
@@ -277,7 +168,8 @@ std::vector<ContractKey> order_keys() {
       {"vocabulary", one_of({"whole", "vocab-1", "vocab-2"}), "whole",
        "`vocab-1`, `vocab-2`: every pipeline rank holds an equal part of the embedding and of the "
        "readout, and works on every micro-batch; algorithms 1 and 2 of arXiv 2411.05288, with two "
-       "reductions between the last forward and the last stage's backward, or one."},
+       "reductions between the last forward and the last stage's backward, or one. With `1f1b`; "
+       "`slimpipe` takes `vocab-1`."},
       {"message_order", one_of({"free", "rank", "pair"}), "free",
        "`free`: messages leave as soon as they are made. `rank`: sends and receives of a rank "
        "begin one after the other, each when the one before it is done, as on a communicator of "
@@ -308,20 +200,25 @@ std::vector<ContractKey> special_keys() {
       {"overlap", number(0, 1), "0",
        "Share of the shorter of two overlapped ops that costs no time, for schedules that run a "
        "forward and a backward as one: F + B - `overlap` x min(F, B). Where tokens pass to experts "
-       "beside other micro-batches (`parallel.expert_overlap`), kernels and messages say it."},
+       "beside other micro-batches (`parallel.expert_overlap`), their kernels and messages say it "
+       "instead."},
       {"memory", size(), "the device's memory", "`auto`: bytes of each device at most."},
       {"evaluations", whole(1, 1e6), "up to 1000, fewer where a step is long",
        "`auto`: orders that the search looks at."},
       {"slices", either({one_of({"balanced"}), whole(1, 65'536), list(whole(1), 1)}), "balanced",
-       "`terapipe`, `seq1f1b`, `slimpipe`: token slices of each sequence. `balanced`: those of the "
-       "search of TeraPipe's paper. A number of equal ones, all that profiles and `slimpipe` take "
-       "(its default: four a rank). Or a list with the tokens of each."},
+       "`terapipe`, `seq1f1b`, `slimpipe`: token slices of each sequence. `balanced`: those that "
+       "the search of TeraPipe's paper finds. A number of equal slices, the only form for a "
+       "profile "
+       "and for `slimpipe`, whose default is four a rank, or as few more as divide the tokens. Or "
+       "a "
+       "list with the tokens of each."},
       {"equal_in", one_of({"tokens", "time"}), "tokens",
        "What a number of equal `slices` have in common. `time`: late slices, whose attention reads "
        "more, have fewer tokens; the longest takes as little time as can be."},
       {"context_exchange", boolean(), "true",
        "`slimpipe`: ranks behind a long context leave half of what they attend to more to those "
-       "behind a short one, which run a slice at the same time."}};
+       "behind a short one, which run a slice at the same time. Without effect on profiles and on "
+       "layers that see a window or a document alone."}};
 }
 
 ContractObject schedule() {
@@ -572,8 +469,6 @@ ContractObject offload() {
 
 }  // namespace
 
-ContractType strategy_type() { return either({strategy_kind(), object("training.strategy")}); }
-
 ContractType schedule_type() { return either({schedule_kind(), object("training.schedule")}); }
 
 ContractType recompute_type() {
@@ -583,7 +478,7 @@ ContractType recompute_type() {
 std::vector<ContractObject> training_objects() {
   return {
       training(),
-      strategy(),
+      strategy_object(),
       schedule(),
       {.name = "training.schedule.queue",
        .meaning = "A queue of some messages.",

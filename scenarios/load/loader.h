@@ -58,7 +58,7 @@ struct SliceKeys {
 /// Returns the least divisor of `tokens` from `count` on. REQUIRES: 1 <= count <= tokens.
 int least_divisor(int tokens, int count);
 SliceKeys read_slices(const std::optional<JsonNode>& schedule, Diagnostics& diagnostics);
-/// Reports slices that have to be even and are not, and what goes with no trade of attention.
+/// Reports settings that do not go with even slices, or with ranks that trade attention.
 void check_even_slices(Section& section, const SchedulePolicy& policy);
 
 /// "training" as written, its numbers of samples and micro-batches fitted together.
@@ -96,7 +96,7 @@ SchedulePolicy read_schedule(const TrainingKeys& training, Diagnostics& diagnost
 std::string resolved_path(const JsonValue& value);
 /// Returns whether training.schedule is an object with a "file" or an "order".
 bool writes_order(const TrainingKeys& training);
-/// Fills in what training.schedule.file, or its "order", says. REQUIRES: there is a schedule.
+/// Fills in what training.schedule.file, or its "order", says. REQUIRES: a training.schedule.
 void read_written_order(const TrainingKeys& training, SchedulePolicy& policy,
                         Diagnostics& diagnostics);
 /// Finds what is wrong in training.schedule whatever the strategy is.

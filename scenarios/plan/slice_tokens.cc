@@ -5,8 +5,8 @@
 
 #include "scenarios/plan/choices.h"
 #include "scenarios/plan/lower_plan.h"
+#include "sim/plan/orders/token_slices.h"
 #include "sim/plan/stage_cost.h"
-#include "sim/plan/token_slices.h"
 
 namespace interlock {
 namespace {

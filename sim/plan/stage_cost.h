@@ -17,53 +17,13 @@
 #include "base/exchange.h"
 #include "hardware/devices/device.h"
 #include "models/layers/model_graph.h"
+#include "sim/plan/cost_parts.h"
 #include "sim/plan/partition.h"
 #include "sim/plan/passages.h"
 #include "sim/plan/schedules/catalogue.h"
 #include "sim/plan/schedules/strategy.h"
 
 namespace interlock {
-
-/// The cost of one op.
-struct OpCost {
-  Seconds time;          // of its kernels
-  Flops flops;           // executed
-  Flops counted = {};    // behind MFU, see base/work.h
-  Seconds waiting = {};  // for its exchanges, as far as they do not run beside the kernels
-  std::vector<Exchange> exchanges = {};  // equal ones counted together
-  // Shares of the time that wait for arithmetic and for memory. The rest: launches, message copies.
-  double compute_bound = 0, memory_bound = 0;
-  std::array<Seconds, kKernelPlaces> at = {};  // of `time`: kernels of modules whose tokens pass
-  /// Adds a cost. Nothing is exchanged beside the kernels of another op: what waits, waits.
-  OpCost& operator+=(const OpCost& other);
-  /// REQUIRES: `part` was added before.
-  OpCost& operator-=(const OpCost& part);
-  Seconds whole() const { return time + waiting; }
-  /// Returns its kernels by place, `scale` times as long.
-  PlacedTimes placed(double scale = 1) const;
-
- private:
-  /// Mixes the shares of this cost and of `sign` times the other one, before their times are added.
-  void mix(const OpCost& other, double sign);
-};
-
-/// Going back through the last modules of a stage only. `first_backward_input`: see StageCost.
-struct LinkCost {
-  OpCost backward_input, backward_weight, recompute, first_backward_input;
-};
-
-/// A rank's part of a divided vocabulary, one micro-batch. See VocabularySplit.
-struct VocabularyCost {
-  OpCost s, t, e, g;
-  Bytes hidden;      // what crosses between ranks: an input of the readout, an output of embedding
-  Bytes statistics;  // of logits, that ranks reduce: the largest, the sum, that of the target
-  Bytes kept, workspace;  // from S to T; of S and T
-};
-
-struct ContextCost {  // of a slice's costs, those of layers that attend to all slices before it
-  OpCost forward, backward_input, recompute;
-  SliceContext bytes;
-};
 
 /// Durations, flops and bytes of a module or a stage, one micro-batch.
 struct StageCost {
@@ -75,15 +35,17 @@ struct StageCost {
   OpCost deferrable;            // of backward_weight: the last module's, if one product makes it
   Seconds gradient_addition;    // adding one output gradient to another (sum and mean)
   Bytes output, stash, workspace, head_memory;
-  Bytes deferred;          // what `deferrable` reads
-  Bytes carried, relaid;   // of a stage's stash, and beside a module's; of a module: see Module
-  Bytes remade;            // of a module's workspace: what its recompute brings back
-  Bytes returned;          // of the output, with its gradient: where stages are reversible
-  Footprint state;         // weights, gradients, optimiser states; a stage's include its head's
-  Footprint head_state;    // of a module's head
-  Footprint expert_state;  // part of `state`: of layers that experts divide, copied elsewhere
-  int tied_to = 0;         // number of a module that shares weights with this one
-  Footprint tied_state;    // of these weights, held where that module is not
+  Bytes deferred;        // what `deferrable` reads
+  Bytes carried;         // of a stage's stash, and beside a module's: see Module
+  Bytes remade;          // of a module's workspace: what its recompute brings back
+  Bytes relaid;          // of a module: see Module
+  Bytes returned;        // of the output, with its gradient: where stages are reversible
+  Footprint state;       // weights, gradients, optimiser states; a stage's include its head's
+  Footprint head_state;  // of a module's head
+  // State of layers that experts divide, part of `state`. Another group of devices holds a copy.
+  Footprint expert_state;
+  int tied_to = 0;       // number of a module that shares weights with this one
+  Footprint tied_state;  // of these weights, held where that module is not
   OpCost tied_update;
   // Beside an update, over the gradients that are held: not divided as the optimiser's states are.
   Seconds sweeps, tied_sweeps;
@@ -91,15 +53,17 @@ struct StageCost {
   Bytes whole_weights, whole_gradients;  // before states are divided, see DataParallel
   // Weights go to other devices in another format: bytes beyond `state`, and those of experts.
   Bytes more_sent, more_sent_experts, more_sent_tied;
-  Bytes frozen, frozen_experts, frozen_tied;  // part of `state` and of the others: not trained
+  // Weights that are not trained, part of `state` and of the others.
+  Bytes frozen, frozen_experts, frozen_tied;
   // How gradients are reduced, see DataParallel: whether the stage adds up all of them first;
   // whether it reduces those of every backward, of several for each update.
   bool adds_up_whole_gradients = true, reduces_each_backward = false;
   Bytes host_stash;                    // of the stash: waits in the host's memory, see Offload
   Bytes host_gradients, host_weights;  // to and from the host at an update, see Offload
-  Bytes host_optimizer, outer_buffer;  // states on the host; outer gradients, see OuterSteps
+  Bytes host_optimizer;                // states that the host keeps
+  Bytes outer_buffer;                  // outer gradients on their way, see OuterSteps
   VocabularyCost vocabulary;           // of its rank
-  ContextCost context;
+  ContextCost context;                 // of a slice
   int modules = 1, layout = 0;  // layout: a stage has that of its last one, see layer_layouts.h
   std::vector<StageCost> parts = {};  // states, updates, weights by layout, if there are several
   std::vector<int> places = {};       // of a part: its modules' numbers in the stage, from 0 on

@@ -34,7 +34,7 @@ struct LinkBytes {
 };
 
 /// Names what messages carry. Copy: the weight gradients of one copy of a stage, for another.
-/// Context: what attention that another rank makes reads, and makes.
+/// Context: what attention that another rank makes reads, and makes; numbered by whose it is.
 enum class Cargo : std::uint8_t { Activation, Gradient, Readout, Copy, Context };
 
 /// A queue of messages from a stage to a neighbour. Order is kept.

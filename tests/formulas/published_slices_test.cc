@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "sim/engines/engines.h"
 #include "sim/lower/lower.h"
-#include "sim/plan/token_slices.h"
+#include "sim/plan/orders/token_slices.h"
 
 namespace interlock::published_slices_test {
 namespace {

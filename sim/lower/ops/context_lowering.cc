@@ -47,18 +47,18 @@ void OpLowering::begin_trade(const Op& op) {
   writer_.emit(Opcode::Record, event, trade->giver.micro_batch);
   writer_.emit(Opcode::Wait, event, trade->giver.micro_batch);
   const bool gives = op.trade.slices < 0;
-  if (gives) writer_.emit(Opcode::Send, trade_channel(op, *trade, false), op.micro_batch);
+  if (gives) writer_.emit(Opcode::Send, trade_channel(op, *trade, false), trade->giver.micro_batch);
 }
 
 void OpLowering::end_trade(const Op& op) {
   const std::optional<Trade> trade = costs_.trade(op);
   if (!trade) return;
   const bool gives = op.trade.slices < 0;
-  writer_.emit(Opcode::Receive, trade_channel(op, *trade, gives), op.micro_batch);
+  writer_.emit(Opcode::Receive, trade_channel(op, *trade, gives), trade->giver.micro_batch);
   writer_.free(op, MemoryClass::Boundary, gives ? trade->answer_held : trade->request_held);
   if (gives) return;
   writer_.allocate(op, MemoryClass::Boundary, trade->answer_held);
-  writer_.emit(Opcode::Send, trade_channel(op, *trade, true), op.micro_batch);
+  writer_.emit(Opcode::Send, trade_channel(op, *trade, true), trade->giver.micro_batch);
 }
 
 }  // namespace interlock

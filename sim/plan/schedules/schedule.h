@@ -50,9 +50,10 @@ struct MessageOrder {
   bool batched = false, late = false;
 };
 
-/// Attention that the rank of one op makes for that of another, of which as much is left then: of
-/// the other's tokens to `slices` of the slices before them. Negative: the other op makes it. The
-/// other is of a stage and a micro-batch that many after this one's. See sliced/slim_pipe.cc.
+/// Says which attention the rank of an op makes for another op: that of the other's tokens to
+/// `slices` of the slices before them. Negative: the other makes as much for this one. `stage` and
+/// `micro_batch` are those of the other op less those of this one. See sliced/slim_pipe.cc.
+/// Example: {-1, 3, -3} of 0F7: 3F4 makes the attention of slice 7 on stage 0 to one slice.
 struct ContextTrade {
   int slices = 0, stage = 0, micro_batch = 0;
   auto operator<=>(const ContextTrade&) const = default;

@@ -235,8 +235,8 @@ TEST_CASE("what replicas of different numbers cannot do is refused where it is a
   check("[3, 7]", {"parallel.zero_stage=2", "parallel.gradient_reduction=micro_batch"},
         "expected ZeRO 0 to 2");
   check("[3, 7]", {"training.strategy=local"}, "expected the strategy \"global\"");
-  check("[3, 7]", {"training.schedule=pipedream"}, "a schedule that updates once");
-  check("[3, 7]", {"training.schedule=dualpipe"}, "a schedule that updates once");
+  check("[3, 7]", {"training.schedule=pipedream"}, "a schedule of whole sequences that updates");
+  check("[3, 7]", {"training.schedule=dualpipe"}, "a schedule of whole sequences that updates");
   check("[3, 7]", {"training.schedule=interleaved", "model.hidden_sizes=[1024, 1024, 1024]"},
         "expected a multiple of 2 such as 2 or 4, got 3");
   check("\"by_speed\"",

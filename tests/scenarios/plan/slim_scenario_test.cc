@@ -67,7 +67,7 @@ TEST_CASE("a slice of keys and values goes with queries and outputs, for each la
   CHECK(traded({kWritten + "4}", "model.kv_heads=2"})
             .contains({0, 3, 2 * 1.5 * tensor, 1.5 * tensor}));
   CHECK(traded({kWritten + "4" + kAlone}).empty());
-  // Of three blocks and one, one is traded; stages without blocks trade nothing.
+  // Stages of three blocks and one trade one; stages without blocks trade nothing.
   CHECK(traded({kWritten + "4}", "partition=[4, 2, 2, 2]"}).contains({0, 3, asked, asked}));
   for (const auto& [from, to, bytes, held] : traded({kWritten + "4}", "partition=[1, 4, 4, 1]"})) {
     CHECK(from + to == 3);

@@ -1,6 +1,6 @@
 // The search for token slices against every slicing there is.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/plan/token_slices.h"
+#include "sim/plan/orders/token_slices.h"
 
 #include <doctest/doctest.h>
 

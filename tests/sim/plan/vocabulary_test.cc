@@ -113,8 +113,10 @@ std::vector<Step> counted_slim_order(int p, int n, int m, int rank) {
     if (last >= 0 && last < all) order.push_back({'S', last});
     ++first, ++last;
     if (last >= n && last < all + n) order.push_back({'T', reversed(last - n)});
-    // A rank waits for its turn if a step is too short for all that is wanted.
-    const bool back = last >= n + p - 1 - rank;
+    // The authors' program goes back when as many slices fly as are wanted; a step that is too
+    // short for that leaves it to the turn.
+    const bool back = all >= wanted ? backwards < all && (flying >= wanted || forwards == all)
+                                    : last >= n + p - 1 - rank;
     if (back) order.push_back({'B', reversed(backwards++)}), --flying;
     if (first >= n + 2 * (p - 1) && turned < all) order.push_back({'G', reversed(turned++)});
   }

@@ -7,7 +7,7 @@
 // finds are all slicings that no other one betters in both the sum and the longest slice. For a
 // step of several sizes, a knapsack chooses micro-batches that add up to the batch, for each
 // longest slice.
-#include "sim/plan/token_slices.h"
+#include "sim/plan/orders/token_slices.h"
 
 #include <algorithm>
 
