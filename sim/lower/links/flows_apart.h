@@ -12,9 +12,11 @@
 #pragma once
 
 #include <functional>
+#include <utility>
 #include <vector>
 
-#include "hardware/networks/cluster.h"
+#include "hardware/collectives/collective.h"
+#include "sim/lower/links/known_flows.h"
 
 namespace interlock {
 
@@ -26,10 +28,12 @@ struct FlowWays {
 /// Some of them, that meet no others of the collective.
 struct FlowSet {
   std::vector<int> ways, flows;
+  bool differ = false;  // in bytes
+  bool uneven = false;  // in bytes, on one way
 };
 /// Returns the flows in sets that meet on links, directly or through others. Flows over no link are
-/// in none.
-std::vector<FlowSet> sets_that_meet(const FlowWays& flows);
+/// in none. `plan`: the flows with their bytes.
+std::vector<FlowSet> sets_that_meet(const FlowWays& flows, const std::vector<Flow>& plan);
 /// Returns whether `is_so` holds for a link of the set.
 bool any_link(const FlowWays& flows, const FlowSet& set, const std::function<bool(LinkId)>& is_so);
 
@@ -42,7 +46,8 @@ struct GroupFlow {
 /// Returns when the flows of each group end if all begin at once, alone on the cluster, and share
 /// links max-min fairly.
 std::vector<Seconds> ends_of_groups(const Cluster& cluster, const std::vector<GroupFlow>& flows);
-/// Returns whether flows of several groups share a link.
-bool groups_meet(const std::vector<GroupFlow>& flows);
+/// Returns for each collective whether it uses a link that another group with the same part uses,
+/// too, for any collective of its communicator. `orbits`: communicators and links of collectives.
+std::vector<bool> meet_equals(const std::vector<std::pair<int, const LinkOrbit*>>& orbits);
 
 }  // namespace interlock
