@@ -304,12 +304,13 @@ bool may_leave_out(const LowerInputs& inputs) {
 }
 
 /// Returns the axes along which exchanges need not be written out: nothing else uses their links,
-/// and of each group one member is simulated. `links`: a program that has every exchange once.
+/// of each group one member is simulated, and what they take is known as they are met. `links`: a
+/// program that has every exchange once.
 Brevity what_to_leave_out(const LowerInputs& inputs, const Program& links) {
   Brevity brevity;
   brevity.inside.fill(true);
   for (const Collective& collective : links.collectives) {
-    const bool own = !collective.shared || !inputs.contention;
+    const bool own = (!collective.shared && !collective.known_late) || !inputs.contention;
     const bool alone = own && links.communicators[collective.communicator].ranks.size() == 1;
     if (!alone) brevity.inside[static_cast<int>(collective.axis)] = false;
   }

@@ -453,7 +453,6 @@ bool Wiring::part_uneven_flows(int index, const std::vector<LinkUse>& uses, bool
   const auto& classes = folded_.class_uses(*planned.orbit);
   Collective& collective = program_.collectives[index];
   for (const FlowSet& set : sets->second) {
-    // Where nothing is simulated beside them, flows of one size take what their busiest link takes.
     const bool uneven = (meets ? set.uneven : set.differ) ||
                         any_link(ways, set, [&](LinkId link) { return !classes.at(link).alike; });
     if (!uneven) continue;
@@ -461,6 +460,7 @@ bool Wiring::part_uneven_flows(int index, const std::vector<LinkUse>& uses, bool
     const auto alone = folded_.time_alone(*planned.links, member_of(planned), set.flows);
     if (!alone) return false;
     const Seconds time = *alone * planned.size;
+    collective.known_late = collective.known_late || time > collective.occupancy;
     collective.occupancy = std::max(collective.occupancy, time);
     if (!meets) continue;
     for (const int way : set.ways) collective.flows[way].bytes = Bytes(0);

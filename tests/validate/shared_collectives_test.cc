@@ -330,6 +330,19 @@ TEST_CASE("folded trees beside tensor groups take what all their flows take") {
   }
 }
 
+TEST_CASE("trees of tensor groups on one card take as long in the op as beside it") {
+  LayoutTrial trial = trees(12, 1);
+  trial.cluster.replace(trial.cluster.find("_node\": 4") + 8, 1, "2");
+  trial.cluster.replace(trial.cluster.find("200 us"), 6, "50 us");
+  trial.cluster.replace(trial.cluster.find("16 GB/s"), 7, "5 GB/s");
+  trial.parallel = R"("tensor": 12, "data": 2, "order": ["data", "tensor", "context", "pipeline"])";
+  INFO(document(trial));
+  const ScenarioResult folded = run(trial);
+  CHECK(folded.measurement.metrics.devices.size() == 1);
+  trial.fold = "\"none\"";
+  CHECK(difference(folded, run(trial), 1e-9) == "");
+}
+
 /// Nodes of four tensor devices with one card, whose gradients are added up by trees.
 LayoutTrial crossing_trees(const std::string& cluster, int nodes) {
   LayoutTrial trial = trees(nodes, 1);

@@ -5,6 +5,7 @@
 // meet each other. Where members send more and less, as in trees over three nodes and more, one
 // flow cannot stand for all of a set; but a set that no other user meets takes the same time
 // whatever happens elsewhere. So it is followed once, with every device, and becomes one flow.
+// Flows of one size need no such care: by fair shares they end when their busiest link is done.
 //
 // Example: an all-reduce over three nodes of 8 devices beside tensor groups. Its chains within the
 // nodes meet these on ports, and all chains are alike. Its trees between the nodes have the cards
