@@ -28,7 +28,7 @@ KernelRates::KernelRates(const Program& program) : program_(program), ranks_(pro
       if (channel.wire < 0) return KernelLoad{};
       const Interference& interference = program.interference[rank];
       return KernelLoad{interference.message_sms,
-                        memory_share(interference, bytes, channel.occupancy)};
+                        memory_share(interference, bytes, occupancy_alone(program, channel))};
     };
     senders_.push_back(load(channel.from_rank, channel.bytes));
     receivers_.push_back(load(channel.to_rank, channel.received.value_or(channel.bytes)));
@@ -42,7 +42,7 @@ KernelLoad KernelRates::of_member(const Collective& collective, int rank) const 
       collective.axis == MeshAxis::Expert ? interference.token_sms : interference.collective_sms;
   return {copy ? interference.message_sms : carried,
           memory_share(interference, collective.memory_bytes,
-                       collective.occupancy + collective.latency)};
+                       collective.own_occupancy + collective.latency)};
 }
 
 double KernelRates::rate_of(const RankState& rank) const {

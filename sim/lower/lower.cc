@@ -164,22 +164,6 @@ std::vector<Interference> interference_of(const LowerInputs& inputs) {
   return any ? interference : std::vector<Interference>();
 }
 
-/// Returns why ranks that stand for others are not exact where messages take memory bandwidth from
-/// kernels: as much as they would have alone on links that they share with their equals; or "".
-std::string memory_problem(const Program& program) {
-  const auto& ranks = program.interference;
-  if (std::none_of(ranks.begin(), ranks.end(), [](const Interference& rank) {
-        return rank.memory_bandwidth > BytesPerSecond(0);
-      })) {
-    return "";
-  }
-  const auto shared = std::find_if(program.links.begin(), program.links.end(),
-                                   [](const ProgramLink& link) { return link.share != 1; });
-  if (shared == program.links.end()) return "";
-  return "equal messages share " + shared->name +
-         ", and what each takes of the memory's bandwidth depends on the others";
-}
-
 /// Returns why a rank stands for devices of other machines than its own; or "".
 std::string machine_problem(const LowerInputs& inputs) {
   if (!is_mixed(inputs.cluster)) return "";
@@ -266,7 +250,6 @@ Program lower_all(const LowerInputs& inputs, const Brevity& brevity) {
   }
   program.folding_problem = wiring.finish();
   if (program.folding_problem.empty()) program.folding_problem = machine_problem(inputs);
-  if (program.folding_problem.empty()) program.folding_problem = memory_problem(program);
   const MessageOrder& messages = inputs.policy.messages;
   if (messages.lines != MessageOrder::Lines::Free && schedule.ranks.size() > 1) {
     add_message_streams(program, step_of(schedule), messages);
@@ -321,12 +304,13 @@ bool may_leave_out(const LowerInputs& inputs) {
 }
 
 /// Returns the axes along which exchanges need not be written out: nothing else uses their links,
-/// and of each group one member is simulated. `links`: a program that has every exchange once.
+/// of each group one member is simulated, and what they take is known as they are met. `links`: a
+/// program that has every exchange once.
 Brevity what_to_leave_out(const LowerInputs& inputs, const Program& links) {
   Brevity brevity;
   brevity.inside.fill(true);
   for (const Collective& collective : links.collectives) {
-    const bool own = !collective.shared || !inputs.contention;
+    const bool own = (!collective.shared && !collective.known_late) || !inputs.contention;
     const bool alone = own && links.communicators[collective.communicator].ranks.size() == 1;
     if (!alone) brevity.inside[static_cast<int>(collective.axis)] = false;
   }

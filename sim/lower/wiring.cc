@@ -231,31 +231,32 @@ int Wiring::collective_of_communicator(const Exchange& exchange, int communicato
 }
 
 int Wiring::add_collective(const Exchange& exchange, const SharedPlan& plan, const Doers& doers) {
-  const Seconds busy = add_plan(plan, exchange, doers);
   program_.collectives.push_back({.kind = exchange.kind,
                                   .axis = exchange.axis,
                                   .stage = doers.stage,
                                   .communicator = doers.communicator,
                                   .bytes = exchange.bytes,
                                   .back = exchange.back,
-                                  .occupancy = busy,
                                   .latency = plan->latency,
                                   .memory_bytes = memory_bytes(exchange, doers.group.size())});
+  add_plan(plan, exchange, doers);
   return static_cast<int>(program_.collectives.size()) - 1;
 }
 
-/// Notes what the links of a communicator have to carry. Plans that differ in size only do so
-/// alike.
-Seconds Wiring::add_plan(const SharedPlan& plan, const Exchange& exchange, const Doers& doers) {
+/// Notes what the links of a communicator have to carry for its last collective, and how long they
+/// do. Plans that differ in size only do so alike.
+void Wiring::add_plan(const SharedPlan& plan, const Exchange& exchange, const Doers& doers) {
+  Collective& collective = program_.collectives.back();
   for (std::size_t other = 0; other < planned_.size(); ++other) {
     const Planned& known = planned_[other];
     if (program_.collectives[other].communicator != doers.communicator) continue;
     const double ratio = size_ratio(plan->flows, known.plan->flows);
     if (ratio == 0) continue;
-    const Seconds busy = program_.collectives[other].occupancy * ratio;
+    collective.occupancy = program_.collectives[other].occupancy * ratio;
+    collective.own_occupancy = program_.collectives[other].own_occupancy * ratio;
     planned_.push_back({plan, doers, exchange.axis, exchange.layout, known.orbit,
                         known.size * ratio, known.links});
-    return busy;
+    return;
   }
   const bool alone = program_.communicators[doers.communicator].ranks.size() == 1;
   FoldedLinks::Orbit orbit;
@@ -263,7 +264,8 @@ Seconds Wiring::add_plan(const SharedPlan& plan, const Exchange& exchange, const
       plan, {doers.group, exchange.axis, exchange.layout, doers.rank, alone}, orbit);
   planned_.push_back({plan, doers, exchange.axis, exchange.layout,
                       std::make_shared<FoldedLinks::Orbit>(std::move(orbit)), 1, &links});
-  return links.busy;
+  collective.occupancy = links.busy;
+  collective.own_occupancy = links.own_busy;
 }
 
 /// The communicator of a group.
@@ -300,11 +302,9 @@ void Wiring::make_flows(int index) {
   const FlowWays& class_ways = ways_of(planned_[index]);
   std::vector<std::vector<Bytes>> flows(class_ways.ways.size());  // by way
   const std::vector<Flow>& own = planned_[index].plan->flows;
-  planned_[index].uneven.assign(flows.size(), false);
   for (std::size_t f = 0; f < own.size(); ++f) {
     std::vector<Bytes>& equal = flows[class_ways.of_flow[f]];
     if (equal.empty() || !folded_.folds()) equal.push_back(own[f].bytes);
-    if (equal.back() != own[f].bytes) planned_[index].uneven[class_ways.of_flow[f]] = true;
     equal.back() = std::max(equal.back(), own[f].bytes);
   }
   for (std::size_t w = 0; w < flows.size(); ++w) {
@@ -401,7 +401,7 @@ std::string Wiring::share_links() {
   const std::vector<bool> meets = communicators_that_meet(uses);
   const auto communicators = static_cast<int>(meets.size());
   if (!alone_) {
-    uneven = part_uneven_flows(uses, meets);
+    uneven = part_uneven_flows(uses);
     share_in_turn(uses, meets);
   }
   for (std::size_t l = 0; l < uses.size(); ++l) {
@@ -428,39 +428,39 @@ std::string Wiring::share_links() {
 
 /// Follows flows that are not alike, and that nothing else meets, with every device. Says which of
 /// those that others meet are not alike; empty if none are.
-std::string Wiring::part_uneven_flows(const std::vector<LinkUse>& uses,
-                                      const std::vector<bool>& meets) {
+std::string Wiring::part_uneven_flows(const std::vector<LinkUse>& uses) {
+  std::vector<std::pair<int, const FoldedLinks::Orbit*>> orbits;
+  for (const Planned& p : planned_) orbits.emplace_back(p.doers.communicator, p.orbit.get());
+  const std::vector<bool> meets_equals = meet_equals(orbits);
   for (std::size_t c = 0; c < planned_.size(); ++c) {
-    const Doers& doers = planned_[c].doers;
-    const bool met = meets[static_cast<std::size_t>(doers.communicator)];
-    if (part_uneven_flows(static_cast<int>(c), uses, met)) continue;
-    return "the devices with device " + std::to_string(doers.group.front()) +
+    if (part_uneven_flows(static_cast<int>(c), uses, meets_equals[c])) continue;
+    return "the devices with device " + std::to_string(planned_[c].doers.group.front()) +
            " send more and less in one collective, beside others";
   }
   return "";
 }
 
-bool Wiring::part_uneven_flows(int index, const std::vector<LinkUse>& uses, bool meets) {
+bool Wiring::part_uneven_flows(int index, const std::vector<LinkUse>& uses, bool meets_equals) {
   const Planned& planned = planned_[index];
-  const FoldedLinks::Member member = member_of(planned);
   const FlowWays& ways = ways_of(planned);
+  const auto [sets, fresh] = sets_.try_emplace(planned.links);
+  if (fresh) sets->second = sets_that_meet(ways, planned.plan->flows);
+  const auto met = [&](LinkId link) { return uses[links_.at(link)].users > 1; };
+  const bool meets = std::ranges::any_of(
+      sets->second, [&](const FlowSet& set) { return any_link(ways, set, met); });
+  // Alone even among its equals, a collective takes what its busiest link takes.
+  if (!meets && !meets_equals) return true;
   const auto& classes = folded_.class_uses(*planned.orbit);
   Collective& collective = program_.collectives[index];
-  std::optional<bool> apart;
-  for (const FlowSet& set : sets_that_meet(ways)) {
-    const bool uneven =
-        std::ranges::any_of(set.ways, [&](int way) { return planned.uneven[way]; }) ||
-        any_link(ways, set, [&](LinkId link) { return !classes.at(link).alike; });
+  for (const FlowSet& set : sets->second) {
+    const bool uneven = (meets ? set.uneven : set.differ) ||
+                        any_link(ways, set, [&](LinkId link) { return !classes.at(link).alike; });
     if (!uneven) continue;
-    if (any_link(ways, set, [&](LinkId link) { return uses[links_.at(link)].users > 1; })) {
-      return false;
-    }
-    // Alone even among its equals, a collective takes what its busiest link takes.
-    if (!apart) apart = !meets && !folded_.equals_meet(*planned.links, member);
-    if (*apart) return true;
-    const auto alone = folded_.time_alone(*planned.links, member, set.flows);
+    if (any_link(ways, set, met)) return false;
+    const auto alone = folded_.time_alone(*planned.links, member_of(planned), set.flows);
     if (!alone) return false;
     const Seconds time = *alone * planned.size;
+    collective.known_late = collective.known_late || time > collective.occupancy;
     collective.occupancy = std::max(collective.occupancy, time);
     if (!meets) continue;
     for (const int way : set.ways) collective.flows[way].bytes = Bytes(0);

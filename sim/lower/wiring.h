@@ -76,11 +76,10 @@ class Wiring {
     std::shared_ptr<const FoldedLinks::Orbit> orbit;
     double size = 1;                         // of the bytes in the orbit
     const CollectiveLinks* links = nullptr;  // of flows of that size
-    std::vector<bool> uneven = {};           // by way: one flow stands for larger and smaller ones
   };
   using SharedPlan = std::shared_ptr<const CollectivePlan>;
   int add_collective(const Exchange& exchange, const SharedPlan& plan, const Doers& doers);
-  Seconds add_plan(const SharedPlan& plan, const Exchange& exchange, const Doers& doers);
+  void add_plan(const SharedPlan& plan, const Exchange& exchange, const Doers& doers);
   void make_flows(int collective);
   std::string fold_links();
   std::string share_links();
@@ -96,8 +95,8 @@ class Wiring {
   void note_use(std::vector<LinkUse>& uses, int user, const std::vector<int>& wires,
                 const FoldedLinks::Orbit& orbit);
   std::vector<bool> communicators_that_meet(const std::vector<LinkUse>& uses) const;
-  std::string part_uneven_flows(const std::vector<LinkUse>& uses, const std::vector<bool>& meets);
-  bool part_uneven_flows(int collective, const std::vector<LinkUse>& uses, bool meets);
+  std::string part_uneven_flows(const std::vector<LinkUse>& uses);
+  bool part_uneven_flows(int collective, const std::vector<LinkUse>& uses, bool meets_equals);
   FoldedLinks::Member member_of(const Planned& planned) const;
   void share_in_turn(std::vector<LinkUse>& uses, const std::vector<bool>& meets);
   /// By link of the program, how many equals of a wire's flow cross each link of its class at once;
@@ -133,9 +132,10 @@ class Wiring {
   std::map<std::tuple<int, int, std::vector<LinkId>>, int>
       communicator_wires_;  // by communicator, number, way
   std::map<const CollectiveLinks*, FlowWays> class_ways_;
-  std::vector<LinkId> raw_links_;  // by link of the program
-  int slots_;                      // micro-batches in flight or slices
-  std::vector<int> neighbours_;    // channel of (stage, in or down, slot), -1 until made
+  std::map<const CollectiveLinks*, std::vector<FlowSet>> sets_;  // of these ways
+  std::vector<LinkId> raw_links_;                                // by link of the program
+  int slots_;                    // micro-batches in flight or slices
+  std::vector<int> neighbours_;  // channel of (stage, in or down, slot), -1 until made
   std::unordered_map<std::int64_t, int> readouts_, copies_, wires_, links_;
 };
 

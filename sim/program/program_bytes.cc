@@ -58,10 +58,10 @@ void pass(Bytes& bytes, Is<ProgramLink> auto& link) {
 
 template <class Bytes>
 void pass(Bytes& bytes, Is<Collective> auto& collective) {
-  auto& [kind, axis, stage, communicator, size, back, occupancy, latency, memory, shared, flows,
-         loads] = collective;
-  bytes(kind, axis, stage, communicator, size, back, occupancy, latency, memory, shared, flows,
-        loads);
+  auto& [kind, axis, stage, communicator, size, back, occupancy, own_occupancy, known_late, latency,
+         memory, shared, flows, loads] = collective;
+  bytes(kind, axis, stage, communicator, size, back, occupancy, own_occupancy, known_late, latency,
+        memory, shared, flows, loads);
 }
 
 template <class Bytes>

@@ -81,6 +81,7 @@ void round_durations(Program& program, double most_ticks_per_second) {
   }
   for (Collective& collective : program.collectives) {
     round(collective.occupancy);
+    round(collective.own_occupancy);
     round(collective.latency);
   }
 }

@@ -116,12 +116,14 @@ struct Collective {
   MeshAxis axis = MeshAxis::Data;
   int stage = 0;
   int communicator = 0;
-  Bytes bytes;          // S of an Exchange
-  Bytes back;           // likewise
-  Seconds occupancy;    // of the busiest link, alone
-  Seconds latency;      // of all its steps; follows, occupies nothing but the communicator
-  Bytes memory_bytes;   // that it reads and writes in the memory of a member, at least
-  bool shared = false;  // another communicator, or a wire of messages, uses one of its links
+  Bytes bytes;              // S of an Exchange
+  Bytes back;               // likewise
+  Seconds occupancy;        // of the busiest link, alone
+  Seconds own_occupancy;    // likewise, without its equals where ranks stand for others
+  bool known_late = false;  // `occupancy`, only when all flows of a program are
+  Seconds latency;          // of all its steps; follows, occupies nothing but the communicator
+  Bytes memory_bytes;       // that it reads and writes in the memory of a member, at least
+  bool shared = false;      // another communicator, or a wire of messages, uses one of its links
   using Flow = WireFlow;
   std::vector<Flow> flows;  // all at once, over wires of the communicator
   /// Bytes that it and its equals carry, where ranks stand for others; else its flows say them.

@@ -199,6 +199,29 @@ TEST_CASE("the trace of every engine does the work of its ops at the rates that 
   CHECK(differing > 5);
 }
 
+TEST_CASE("ranks that stand for others on one card slow kernels down by their own bytes alone") {
+  for (const char* parallel :
+       {R"("data": 3, "tensor": 4, "bucket": "1 MiB")", R"("pipeline": 3, "data": 4)",
+        R"("pipeline": 3, "data": 2, "tensor": 2)",
+        R"("data": 3, "context": 4, "zero_stage": 3)"}) {
+    LayoutTrial trial = {
+        .model = divisible_transformer(6),
+        .cluster = R"({"kind": "machine", "device": "a100-40g", "devices_per_node": 4, "nodes": 3,
+                       "port": {"latency": "2 us", "bandwidth": "200 GB/s"},
+                       "cards": {"per_node": 1, "latency": "4 us", "bandwidth": "100 GB/s"}})",
+        .parallel = parallel,
+        .training = R"("strategy": "global", "micro_batches": 3, "steps": 2,
+                       "global_batch_size": 36)",
+        .memory_contention = true};
+    INFO(document(trial));
+    const ScenarioResult folded = run(trial);
+    trial.fold = "\"none\"";
+    const ScenarioResult whole = run(trial);
+    CHECK(folded.measurement.metrics.devices.size() < 12);
+    CHECK(difference(folded, whole, 1e-9) == "");
+  }
+}
+
 TEST_CASE("SimGrid and the native loop tell the same of kernels that are slowed down") {
   int compared = 0;
   for (int seed = 2000; seed < 2100; ++seed) {

@@ -266,12 +266,12 @@ LayoutTrial trees(int nodes, int cards) {
                       text(8 * nodes)};
 }
 
-/// Returns when the flows of both groups of data devices end, from the definition of fair shares.
+/// Returns when the flows of all groups of data devices end, from the definition of fair shares.
 double filled(const Question& question, Bytes bytes, std::set<double>& sizes) {
   std::vector<FluidFlow> flows;
   std::vector<double> bandwidths;
   std::map<LinkId, int> numbers;
-  for (int tensor = 0; tensor < 2; ++tensor) {
+  for (int tensor = 0; tensor < question.layout.mesh.degree(Dimension::Tensor); ++tensor) {
     const auto group = group_of(question.layout.mesh, MeshAxis::Data, {tensor, 0, 0, 0});
     const CollectivePlan plan =
         plan_collective(question.cluster, group, CollectiveKind::AllReduce, bytes, {});
@@ -290,6 +290,34 @@ double filled(const Question& question, Bytes bytes, std::set<double>& sizes) {
   return std::ranges::max_element(flows, {}, &FluidFlow::end)->end;
 }
 
+/// The longest sum of gradients that a program does.
+struct LongestSum {
+  Seconds time, latency;
+  Bytes bytes;
+  bool shared = false;
+};
+LongestSum longest_sum(const Program& program) {
+  LongestSum longest;
+  TraceSink sink;
+  sink.collective = [&](const CollectiveSpan& span) {
+    const Collective& one = program.collectives[span.collective];
+    if (one.axis != MeshAxis::Data || span.end - span.start <= longest.time) return;
+    longest = {span.end - span.start, one.latency, one.bytes, one.shared};
+  };
+  run_program(program, EngineKind::Native, sink);
+  return longest;
+}
+
+/// Checks that the sums of gradients take what the flows of all groups take together.
+void check_sums(const Plan& plan, bool shared) {
+  const LongestSum sum = longest_sum(lower_plan(plan, 2));
+  CHECK(sum.shared == shared);
+  std::set<double> sizes;
+  const double end = filled(plan.question, sum.bytes, sizes);
+  CHECK(sizes.size() > 1);
+  CHECK(sum.time.value() == doctest::Approx(end + sum.latency.value()).epsilon(1e-9));
+}
+
 TEST_CASE("folded trees beside tensor groups take what all their flows take") {
   for (const int cards : {1, 4}) {
     for (const int nodes : {3, 5, 6, 7, 12}) {
@@ -297,25 +325,54 @@ TEST_CASE("folded trees beside tensor groups take what all their flows take") {
       INFO(document(trial));
       const Plan plan = make_plan(load(trial));
       CHECK(plan.unfolded == kFolded);
-      const Program program = lower_plan(plan, 2);
-      double longest = 0;
-      Bytes bytes;
-      Seconds latency;
-      TraceSink sink;
-      sink.collective = [&](const CollectiveSpan& span) {
-        const Collective& one = program.collectives[span.collective];
-        if (one.axis != MeshAxis::Data) return;
-        CHECK(one.shared);
-        bytes = one.bytes;
-        latency = one.latency;
-        longest = std::max(longest, (span.end - span.start).value());
-      };
-      run_program(program, EngineKind::Native, sink);
-      std::set<double> sizes;
-      const double end = filled(plan.question, bytes, sizes);
-      CHECK(sizes.size() > 1);
-      CHECK(longest == doctest::Approx(end + latency.value()).epsilon(1e-9));
+      check_sums(plan, true);
     }
+  }
+}
+
+TEST_CASE("trees of tensor groups on one card take as long in the op as beside it") {
+  LayoutTrial trial = trees(12, 1);
+  trial.cluster.replace(trial.cluster.find("_node\": 4") + 8, 1, "2");
+  trial.cluster.replace(trial.cluster.find("200 us"), 6, "50 us");
+  trial.cluster.replace(trial.cluster.find("16 GB/s"), 7, "5 GB/s");
+  trial.parallel = R"("tensor": 12, "data": 2, "order": ["data", "tensor", "context", "pipeline"])";
+  INFO(document(trial));
+  const ScenarioResult folded = run(trial);
+  CHECK(folded.measurement.metrics.devices.size() == 1);
+  trial.fold = "\"none\"";
+  CHECK(difference(folded, run(trial), 1e-9) == "");
+}
+
+/// Nodes of four tensor devices with one card, whose gradients are added up by trees.
+LayoutTrial crossing_trees(const std::string& cluster, int nodes) {
+  LayoutTrial trial = trees(nodes, 1);
+  trial.cluster = cluster;
+  trial.parallel = R"("tensor": 4, "bucket": "1 MiB", "data": )" + std::to_string(nodes);
+  return trial;
+}
+
+TEST_CASE("trees of several groups on one card fold, though their members are all simulated") {
+  const auto machine = [](const char* device, int nodes) {
+    return std::string(R"({"kind": "machine", "devices_per_node": 4, "device": ")") + device +
+           R"(", "port": {"latency": "2 us", "bandwidth": "64 GB/s"}, "cards": {"per_node": 1,
+               "latency": "50 us", "bandwidth": "5 GB/s"}, "nodes": )" +
+           std::to_string(nodes) + "}";
+  };
+  std::vector<LayoutTrial> trials = {
+      crossing_trees(
+          R"({"machines": [)" + machine("a100-40g", 5) + ", " + machine("a100-80g", 6) + "]}", 11),
+      crossing_trees(machine("a100-40g", 11), 11), crossing_trees(machine("a100-40g", 11), 11),
+      crossing_trees(machine("a100-40g", 11), 11)};
+  trials[1].variation = R"("slow_links": [{"from": 40, "to": 0, "slowdown": 1.3}])";
+  trials[2].variation = R"("slow_links": [{"from": 4, "to": 8, "slowdown": 1.02}])";
+  trials[3].fold = R"(["tensor"])";
+  for (LayoutTrial trial : trials) {
+    INFO(document(trial));
+    const ScenarioResult folded = run(trial);
+    CHECK(folded.measurement.metrics.devices.size() == 11);
+    check_sums(folded.plan, false);
+    trial.fold = "\"none\"";
+    CHECK(difference(folded, run(trial), 1e-9) == "");
   }
 }
 

@@ -6,12 +6,11 @@
 #include <map>
 #include <unordered_map>
 
-#include "sim/lower/links/known_flows.h"
 #include "sim/sharing/fair_share.h"
 
 namespace interlock {
 
-std::vector<FlowSet> sets_that_meet(const FlowWays& flows) {
+std::vector<FlowSet> sets_that_meet(const FlowWays& flows, const std::vector<Flow>& plan) {
   LinkClasses links;
   for (const std::vector<LinkId>& way : flows.ways) {
     for (const LinkId link : way) links.unite(links.number(way.front()), links.number(link));
@@ -28,9 +27,16 @@ std::vector<FlowSet> sets_that_meet(const FlowWays& flows) {
     of_way.back() = entry->second;
     sets[entry->second].ways.push_back(static_cast<int>(w));
   }
+  std::vector<int> first_of_way(flows.ways.size(), -1);
   for (std::size_t f = 0; f < flows.of_flow.size(); ++f) {
-    const int set = of_way[flows.of_flow[f]];
-    if (set >= 0) sets[set].flows.push_back(static_cast<int>(f));
+    const int way = flows.of_flow[f];
+    if (of_way[way] < 0) continue;
+    FlowSet& set = sets[of_way[way]];
+    set.flows.push_back(static_cast<int>(f));
+    int& first = first_of_way[way];
+    if (first < 0) first = static_cast<int>(f);
+    set.differ = set.differ || plan[f].bytes != plan[set.flows.front()].bytes;
+    set.uneven = set.uneven || plan[f].bytes != plan[first].bytes;
   }
   return sets;
 }
@@ -69,13 +75,24 @@ std::vector<Seconds> ends_of_groups(const Cluster& cluster, const std::vector<Gr
   return ends;
 }
 
-bool groups_meet(const std::vector<GroupFlow>& flows) {
-  std::unordered_map<LinkId, int> users;
-  return std::any_of(flows.begin(), flows.end(), [&](const GroupFlow& flow) {
-    return std::any_of(flow.links.begin(), flow.links.end(), [&](LinkId link) {
-      return users.try_emplace(link, flow.group).first->second != flow.group;
+std::vector<bool> meet_equals(const std::vector<std::pair<int, const LinkOrbit*>>& orbits) {
+  std::map<std::pair<int, int>, int> groups;  // by communicator and link
+  std::map<std::pair<int, const LinkOrbit*>, bool> meet;
+  for (const auto& [communicator, orbit] : orbits) {
+    if (!meet.try_emplace({communicator, orbit}, false).second) continue;
+    for (const LinkOfOrbit& use : *orbit) {
+      int& group = groups.try_emplace({communicator, use.link}, use.group).first->second;
+      if (group != use.group) group = LinkOfOrbit::kSeveral;
+    }
+  }
+  for (auto& [user, meets] : meet) {
+    meets = std::ranges::any_of(*user.second, [&](const LinkOfOrbit& use) {
+      return groups.at({user.first, use.link}) == LinkOfOrbit::kSeveral;
     });
-  });
+  }
+  std::vector<bool> all;
+  for (const auto& user : orbits) all.push_back(meet.at(user));
+  return all;
 }
 
 }  // namespace interlock

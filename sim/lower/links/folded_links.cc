@@ -21,17 +21,18 @@ constexpr double kRounding = 1e-10;  // by which ends of flows that do the same 
 /// Counts messages and bytes on links, by their numbers.
 class LinkCounter {
  public:
-  void add(const std::vector<int>& links, Bytes bytes) {
+  void add(const std::vector<int>& links, Bytes bytes, int group) {
     for (const int link : links) {
       const auto at = static_cast<std::size_t>(link);
       if (at >= places_.size()) places_.resize(at + 1, -1);
       if (places_[at] < 0) {
         places_[at] = static_cast<int>(orbit_.size());
-        orbit_.push_back({link, 0, Bytes(0)});
+        orbit_.push_back({link, 0, Bytes(0), group});
       }
       LinkOfOrbit& use = orbit_[static_cast<std::size_t>(places_[at])];
       ++use.messages;
       use.bytes += bytes;
+      if (use.group != group) use.group = LinkOfOrbit::kSeveral;
     }
   }
   const LinkOrbit& orbit() const { return orbit_; }
@@ -83,7 +84,7 @@ Route FoldedLinks::add_way(int from_rank, int to_rank, Orbit& orbit) {
     }
     const std::vector<int> links = classes_.numbered(equal);
     for (std::size_t i = 0; i < links.size(); ++i) unite(own_links[i], links[i]);
-    counter.add(links, Bytes(0));
+    counter.add(links, Bytes(0), 0);
   }
   orbit = counter.orbit();
   return own;
@@ -187,16 +188,6 @@ std::vector<GroupFlow> FoldedLinks::flows_of_equals(const CollectiveLinks& links
   return flows;
 }
 
-bool FoldedLinks::equals_meet(const CollectiveLinks& links, const Member& member) const {
-  const auto [known, fresh] = known_->equals_meet.try_emplace(&links);
-  if (fresh) {
-    std::vector<int> all(links.plan->flows.size());
-    std::iota(all.begin(), all.end(), 0);
-    known->second = groups_meet(flows_of_equals(links, member, all));
-  }
-  return known->second;
-}
-
 std::optional<Seconds> FoldedLinks::time_alone(const CollectiveLinks& links, const Member& member,
                                                const std::vector<int>& chosen) const {
   const auto [known, fresh] = known_->times_alone.try_emplace({&links, chosen});
@@ -241,9 +232,9 @@ class FollowedFlows {
   explicit FollowedFlows(CollectiveLinks& links) : links_(links) {}
 
   std::vector<int> numbered(const Route& route) { return classes_.numbered(route); }
-  void add(const std::vector<int>& own, const std::vector<int>& equal, Bytes bytes) {
+  void add(const std::vector<int>& own, const std::vector<int>& equal, Bytes bytes, int group) {
     unite(own, equal);
-    counter_.add(equal, bytes);
+    counter_.add(equal, bytes, group);
   }
   void unite(const std::vector<int>& one, const std::vector<int>& other) {
     for (std::size_t i = 0; i < one.size(); ++i) {
@@ -273,16 +264,15 @@ CollectiveLinks FoldedLinks::links_of(const std::shared_ptr<const CollectivePlan
     links.ways.insert(links.ways.end(), own.back().links.begin(), own.back().links.end());
     links.ends.push_back(links.ways.size());
   }
-  if (!folds() || flows.empty()) {
-    links.busy = occupancy(inputs_.cluster, flows);
-    return links;
-  }
+  links.own_busy = links.busy = occupancy(inputs_.cluster, flows);
+  if (!folds() || flows.empty()) return links;
   FollowedFlows followed(links);
   std::vector<std::vector<int>> numbers;  // of links, by flow
   numbers.reserve(own.size());
   for (const Route& way : own) numbers.push_back(followed.numbered(way));
   // Members of equal groups play the same parts in the same places. The first is their own.
   const FlowsOfGroup of_group(flows, member.group);
+  int group = 0;
   for (const std::vector<int>& equal : equal_groups(member)) {
     if (!stands_for(member.group, equal)) {
       links.problem = "the group of device " + std::to_string(equal.front()) +
@@ -297,14 +287,14 @@ CollectiveLinks FoldedLinks::links_of(const std::shared_ptr<const CollectivePlan
                         std::to_string(member.group.front());
         break;
       }
-      followed.add(numbers[f], followed.numbered(other), flows[f].bytes);
+      followed.add(numbers[f], followed.numbered(other), flows[f].bytes, group);
     }
     if (!links.problem.empty()) break;
+    ++group;
   }
   if (!links.problem.empty()) {
     followed.finish();
     links.orbit.clear();
-    links.busy = occupancy(inputs_.cluster, flows);
     return links;
   }
   if (member.alone) {
@@ -317,10 +307,8 @@ CollectiveLinks FoldedLinks::links_of(const std::shared_ptr<const CollectivePlan
     }
   }
   followed.finish();
-  if (alone_) {
-    links.busy = occupancy(inputs_.cluster, flows);
-    return links;
-  }
+  if (alone_) return links;
+  links.busy = Seconds(0);
   for (const Use& use : links.orbit) {
     const Link one = link(inputs_.cluster, links.met[use.link]);
     links.busy = std::max(links.busy, use.bytes / one.bandwidth);

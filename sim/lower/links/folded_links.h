@@ -63,8 +63,6 @@ class FoldedLinks {
   /// flows: `kinds` says which each flow of the group is of.
   const std::vector<LinkCounts>& crossed(const CollectiveLinks& links, const Member& member,
                                          const std::vector<int>& kinds) const;
-  /// Returns whether flows of the member's group share links with those of its equals.
-  bool equals_meet(const CollectiveLinks& links, const Member& member) const;
   /// Returns what the flows that `chosen` names take, with those of equal groups and alone on their
   /// links; nothing if some groups end later than others.
   std::optional<Seconds> time_alone(const CollectiveLinks& links, const Member& member,

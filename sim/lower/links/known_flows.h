@@ -48,8 +48,10 @@ class LinkClasses {
 
 /// The messages and flows of equal ranks on one link.
 struct LinkOfOrbit {
+  static constexpr int kSeveral = -1;
   int link = 0, messages = 0;  // at once
   Bytes bytes = {};            // of a collective
+  int group = 0;               // whose flows they are, of those with the same part
 };
 using LinkOrbit = std::vector<LinkOfOrbit>;
 
@@ -63,6 +65,7 @@ struct CollectiveLinks {
   std::vector<std::pair<int, int>> united;  // what plays the same part, as far as it was apart
   LinkOrbit orbit;
   Seconds busy;         // all that they take alone
+  Seconds own_busy;     // what the flows of the group itself take alone
   std::string problem;  // why the folding is not exact; or empty
 };
 
@@ -91,7 +94,6 @@ class KnownFlows {
       std::vector<std::unordered_map<LinkId, int>> counts;  // see FoldedLinks::crossed()
     };
     std::map<const CollectiveLinks*, Crossed> crossed;
-    std::map<const CollectiveLinks*, bool> equals_meet;  // see FoldedLinks::equals_meet()
     /// See FoldedLinks::time_alone(); by collective and flows of it.
     std::map<std::pair<const CollectiveLinks*, std::vector<int>>, std::optional<Seconds>>
         times_alone;

@@ -27,8 +27,9 @@ std::string divisible_transformer(int layers, bool experts) {
 std::string document(const LayoutTrial& trial) {
   return "{\"name\": \"layout\", \"model\": " + trial.model + ",\n\"cluster\": " + trial.cluster +
          ",\n\"parallel\": {" + trial.parallel + "},\n\"training\": {" + trial.training +
-         "},\n\"partition\": " + trial.partition + ",\n\"simulate\": {\"engine\": \"" +
-         trial.engine + "\", \"fold\": " + trial.fold +
+         "},\n\"partition\": " + trial.partition +
+         (trial.variation.empty() ? "" : ",\n\"variation\": {" + trial.variation + "}") +
+         ",\n\"simulate\": {\"engine\": \"" + trial.engine + "\", \"fold\": " + trial.fold +
          (trial.skip_periods ? "" : ", \"skip_periods\": false") +
          (trial.memory_contention ? ", \"memory_contention\": true" : "") + "}}";
 }

@@ -15,6 +15,7 @@ struct LayoutTrial {
   std::string fold = "\"auto\"";
   std::string engine = "auto";
   std::string partition = "\"balanced\"";
+  std::string variation = {};  // members of the section; none: no section
   bool skip_periods = true;
   bool memory_contention = false;
 };
@@ -35,8 +36,8 @@ std::string difference(const ScenarioResult& folded, const ScenarioResult& whole
 
 enum class RandomCluster { Any, Mesh };
 /// A scenario of the layouts, schedules, strategies and clusters that there are, on up to 32
-/// devices; equal seeds make equal ones. Some are refused when they are loaded. Mesh: a link for
-/// each pair.
+/// devices, also of two machines or with a slow link; equal seeds make equal ones. Some are refused
+/// when they are loaded. Mesh: a link for each pair, all alike.
 LayoutTrial random_layout(std::uint64_t seed, RandomCluster cluster = RandomCluster::Any);
 
 }  // namespace interlock

@@ -155,6 +155,32 @@ std::string random_training(Random& random, const Degrees& degrees) {
   return text;
 }
 
+/// Lets some clusters have two machines, a slow link, or cards over which sums go by trees. Drawn
+/// apart, so that seeds keep the rest.
+void vary(std::uint64_t seed, int devices, LayoutTrial& trial) {
+  Random random(seed, 8);
+  const double drawn = random.uniform();
+  if (drawn < 0.2) {
+    const int per_node = one_of<int>(random, {1, 2, 3, 4, 6});
+    const int nodes = (devices + per_node - 1) / per_node;
+    if (nodes < 2) return;
+    const int first = random.integer(1, nodes - 1), cards = one_of<int>(random, {1, per_node});
+    std::string other = inline_machine(per_node, nodes - first, cards, "");
+    other.replace(other.find("a100-40g"), 8, "a100-80g");
+    trial.cluster =
+        R"({"machines": [)" + inline_machine(per_node, first, cards, "") + ", " + other + "]}";
+  } else if (drawn < 0.4 && devices > 1) {
+    const int from = random.integer(0, devices - 1);
+    const int to = (from + random.integer(1, devices - 1)) % devices;
+    trial.variation = R"("slow_links": [{)" + member("from", from) + ", " + member("to", to) +
+                      R"(, "slowdown": 1.3}])";
+  }
+  if (random.uniform() > 0.4) return;
+  for (std::size_t at = 0; (at = trial.cluster.find("4 us", at)) != std::string::npos; ++at) {
+    trial.cluster.replace(at, 4, "200 us");
+  }
+}
+
 }  // namespace
 
 LayoutTrial random_layout(std::uint64_t seed, RandomCluster cluster) {
@@ -166,6 +192,7 @@ LayoutTrial random_layout(std::uint64_t seed, RandomCluster cluster) {
   trial.cluster = random_cluster(random, degrees.devices(), cluster);
   trial.parallel = random_parallel(random, degrees, experts);
   trial.training = random_training(random, degrees);
+  if (cluster == RandomCluster::Any) vary(seed, degrees.devices(), trial);
   return trial;
 }
 
