@@ -1,6 +1,7 @@
 // Question to Plan: every choice, in the order in which they depend on each other.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -166,23 +167,26 @@ Plan lay_out_one_size(const Question& question) {
 }
 
 std::vector<Folding> foldings_of(const Layout& layout) {
-  std::vector<Folding> all;
+  std::multimap<std::size_t, Folding> by_ranks;  // by how many are simulated, else in order
+  const auto add = [&](const Folding& folding) {
+    const Mesh& mesh = folding.as ? *folding.as : layout.mesh;
+    by_ranks.emplace(simulated_ranks(mesh, folding.unfolded).size(), folding);
+  };
   const bool alike = layout.layer_layouts.empty();
   const std::vector<int> cuts = alike ? std::vector<int>() : cuts_of_layers(layout.layers());
   const int own = layout.mesh.degree(Dimension::Tensor);
   const bool cuts_own = alike || std::ranges::binary_search(cuts, own);
   for (const Unfolded& unfolded : foldings(layout.mesh)) {
-    if (cuts_own || !folds_one_kind(layout.mesh, unfolded)) all.push_back({unfolded, {}});
+    if (cuts_own || !folds_one_kind(layout.mesh, unfolded)) add({unfolded, {}});
   }
   for (const int cut : cuts) {
     const Mesh mesh = cut_after(layout.mesh, cut);
     for (const Unfolded& unfolded : foldings(mesh)) {
-      if (cut != own && folds_one_kind(mesh, unfolded)) all.push_back({unfolded, mesh});
+      if (cut != own && folds_one_kind(mesh, unfolded)) add({unfolded, mesh});
     }
   }
-  std::ranges::stable_sort(all, {}, [&](const Folding& folding) {
-    return simulated_ranks(folding.as.value_or(layout.mesh), folding.unfolded).size();
-  });
+  std::vector<Folding> all;
+  for (const auto& [ranks, folding] : by_ranks) all.push_back(folding);
   return all;
 }
 
