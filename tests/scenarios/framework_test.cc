@@ -96,11 +96,6 @@ TEST_CASE("the loss moves as many bytes more as the framework says") {
 }
 
 /// A device on which nothing but 1 GB/s of memory takes time.
-const std::string kBare = R"(cluster={
-    "kind": "uniform", "devices": 1, "link": {"bandwidth": "1 GB/s"},
-    "device": {"memory": "80 GB", "memory_bandwidth": "1 GB/s", "peak": {"bf16": "1 EFLOP/s"},
-               "efficiency": "peak"}})";
-
 TEST_CASE("the softmax moves as many bytes more as the framework says") {
   const double scores = 2.0 * 4 * 128 * 128;  // samples, heads, tokens, tokens
   const double expected = 2 * (2 + 3) * scores * 2 / 1e9;

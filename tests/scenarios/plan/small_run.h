@@ -23,6 +23,12 @@ inline Overrides small_run(const Overrides& more) {
                 more);
 }
 
+/// A device that does nothing but move bytes, at 1 GB/s.
+inline const std::string kBare = R"(cluster={
+    "kind": "uniform", "devices": 1, "link": {"bandwidth": "1 GB/s"},
+    "device": {"memory": "80 GB", "memory_bandwidth": "1 GB/s", "peak": {"bf16": "1 EFLOP/s"},
+               "efficiency": "peak"}})";
+
 inline ScenarioResult run(const Overrides& overrides) {
   return run_scenario(loaded(overrides), false);
 }

@@ -3,14 +3,6 @@
 #include "tests/scenarios/plan/small_run.h"
 
 namespace interlock::table_gradients_test {
-namespace {
-
-const std::string kBare = R"(cluster={
-    "kind": "uniform", "devices": 1, "link": {"bandwidth": "1 GB/s"},
-    "device": {"memory": "80 GB", "memory_bandwidth": "1 GB/s", "peak": {"bf16": "1 EFLOP/s"},
-               "efficiency": "peak"}})";
-
-}  // namespace
 
 TEST_CASE("the gradient of a table is made whole, and perhaps added by a kernel of its own") {
   const double table = 1000 * 64;  // words, columns
