@@ -272,27 +272,23 @@ CollectiveLinks FoldedLinks::links_of(const std::shared_ptr<const CollectivePlan
   for (const Route& way : own) numbers.push_back(followed.numbered(way));
   // Members of equal groups play the same parts in the same places. The first is their own.
   const FlowsOfGroup of_group(flows, member.group);
-  int group = 0;
-  for (const std::vector<int>& equal : equal_groups(member)) {
-    if (!stands_for(member.group, equal)) {
-      links.problem = "the group of device " + std::to_string(equal.front()) +
-                      " has others than that of device " + std::to_string(member.group.front());
-      break;
-    }
+  const auto problem_of = [&](const std::vector<int>& equal, int group) -> std::string {
+    const std::string those = "the group of device " + std::to_string(equal.front());
+    const std::string own_device = " than that of device " + std::to_string(member.group.front());
+    if (!stands_for(member.group, equal)) return those + " has others" + own_device;
     for (std::size_t f = 0; f < flows.size(); ++f) {
       const Route other = of_group.way(inputs_.cluster, equal, f);
       if (own[f].links.size() != other.links.size() || own[f].bandwidth != other.bandwidth) {
-        links.problem = "the group of device " + std::to_string(equal.front()) +
-                        " is laid otherwise than that of device " +
-                        std::to_string(member.group.front());
-        break;
+        return those + " is laid otherwise" + own_device;
       }
       followed.add(numbers[f], followed.numbered(other), flows[f].bytes, group);
     }
-    if (!links.problem.empty()) break;
-    ++group;
-  }
-  if (!links.problem.empty()) {
+    return "";
+  };
+  int group = 0;
+  for (const std::vector<int>& equal : equal_groups(member)) {
+    links.problem = problem_of(equal, group++);
+    if (links.problem.empty()) continue;
     followed.finish();
     links.orbit.clear();
     return links;
