@@ -80,10 +80,9 @@ SliceKeys read_slices(const std::optional<JsonNode>& schedule, Diagnostics& diag
   return keys;
 }
 
-void check_slices(const TrainingKeys& training_keys, const Training& training,
-                  const ModelGraph& graph, Diagnostics& diagnostics) {
-  const SliceKeys& keys = training_keys.slices;
-  const JsonNode place = keys.node.value_or(training_keys.schedule.value_or(training_keys.node));
+void check_slices(const TrainingKeys& keys, const Training& training, const ModelGraph& graph,
+                  Diagnostics& diagnostics) {
+  const JsonNode place = keys.slices.node.value_or(keys.schedule.value_or(keys.node));
   if (!graph.slice && graph.tokens_per_sample) {
     report(diagnostics, place,
            "tokens of " + graph.name +
@@ -100,13 +99,13 @@ void check_slices(const TrainingKeys& training_keys, const Training& training,
              "a profile does not say what a slice costs, so it is cut into equal parts; expected "
              "their number, {\"kind\": \"terapipe\", \"slices\": 8}");
     }
-    if (training_keys.asked.balances_batch) {
-      report(diagnostics, training_keys.node.child("micro_batch_size"),
+    if (keys.asked.balances_batch) {
+      report(diagnostics, keys.node.child("micro_batch_size"),
              "a profile was measured with one size of micro-batch; expected that size");
     }
   } else {
     const int tokens = static_cast<int>(*graph.tokens_per_sample);
-    check_lengths(keys, tokens, diagnostics);
+    check_lengths(keys.slices, tokens, diagnostics);
     if (training.schedule.trades_context) {
       check_traded_lengths(training.slices->count, tokens, place, diagnostics);
     }
