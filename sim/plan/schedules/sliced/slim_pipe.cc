@@ -19,7 +19,7 @@
 // as many others: rank 0 leaves (7 - 4) / 2 = 1 slice of its attention to rank 3; the two others
 // differ by less than two slices and trade nothing.
 //
-// Where the vocabulary is divided among ranks (with two barriers), its parts take turns likewise.
+// Parts of a vocabulary that ranks divide (with two barriers) take turns likewise.
 //
 // Source: Li et al., arXiv 2504.14519, as in the authors' Megatron fork (github.com/kwai/
 // Megatron-Kwai, megatron/core/pipeline_parallel/schedules.py: pipelining_with_interleaved_slicing,
