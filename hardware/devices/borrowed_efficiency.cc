@@ -11,8 +11,8 @@
 namespace interlock {
 namespace {
 
-/// Returns the fastest rate in 16 bits, or else the fastest of all, over the memory bandwidth.
-double flops_per_byte(const Device& device) {
+/// Returns the fastest rate in 16 bits, or else the fastest of all.
+FlopsPerSecond peak_of(const Device& device) {
   double half = 0, any = 0;
   for (std::size_t i = 0; i < device.peak.size(); ++i) {
     const double rate = device.peak[i].value_or(FlopsPerSecond(0)).value();
@@ -20,7 +20,7 @@ double flops_per_byte(const Device& device) {
     if (precision == Precision::Fp16 || precision == Precision::Bf16) half = std::max(half, rate);
     any = std::max(any, rate);
   }
-  return (half > 0 ? half : any) / device.memory_bandwidth.value();
+  return FlopsPerSecond(half > 0 ? half : any);
 }
 
 bool same_architecture(const Device& a, const Device& b) {
@@ -31,18 +31,27 @@ bool same_vendor(const Device& a, const Device& b) {
   return !a.architecture.empty() && vendor_of(a) == vendor_of(b);
 }
 
-/// Less is nearer: generation, then architecture, vendor, and the ratio of compute to memory.
+/// Returns how many times one is the other, as a logarithm: 0 where both are alike in compute and
+/// in memory. A kernel fills a large device less than a small one of the same balance, so that
+/// their ratio alone does not say how near two devices are.
+double unlikeness(const Device& a, const Device& b) {
+  return std::hypot(std::log(peak_of(a) / peak_of(b)),
+                    std::log(a.memory_bandwidth / b.memory_bandwidth));
+}
+
+/// Less is nearer: generation, then architecture, vendor, and the rates of compute and memory.
 std::tuple<bool, bool, bool, double> distance(const Device& device, const Device& lender) {
   return {generation_of(device.name) != generation_of(lender.name),
           !same_architecture(device, lender), !same_vendor(device, lender),
-          std::abs(std::log(flops_per_byte(device) / flops_per_byte(lender)))};
+          unlikeness(device, lender)};
 }
 
 std::string why(const Device& device, const Device& lender) {
   if (generation_of(device.name) == generation_of(lender.name)) return "the same generation";
   if (same_architecture(device, lender)) return "the same architecture, " + device.architecture;
-  return format_number(flops_per_byte(device)) + " FLOP a byte of memory traffic at the peaks, " +
-         format_number(flops_per_byte(lender)) + " there";
+  return format_number(peak_of(device) / peak_of(lender)) + " times its peak, " +
+         format_number(device.memory_bandwidth / lender.memory_bandwidth) +
+         " times its memory bandwidth";
 }
 
 }  // namespace

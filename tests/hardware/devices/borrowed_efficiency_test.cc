@@ -51,7 +51,7 @@ std::string mistake(const std::string& text) {
   return "";
 }
 
-TEST_CASE("the nearest lender: generation, architecture, vendor, compute over memory") {
+TEST_CASE("the nearest lender: generation, architecture, vendor, compute and memory") {
   const std::vector<Lender> lenders = {
       lender("A1-x", "V One", 1000, 0.1), lender("B2-x", "V Two", 400, 0.2),
       lender("C3-x", "V Three", 100, 0.3), lender("U4-x", "U One", 5, 0.4)};
@@ -73,6 +73,23 @@ TEST_CASE("the nearest lender: generation, architecture, vendor, compute over me
   MESSAGE("of another vendor, however close");
   CHECK(from("D4", "W One", 390) == "B2-x");
   CHECK(from("D4", "U Two", 390) == "U4-x");
+}
+
+TEST_CASE("of lenders of the same balance the one of the same size is nearest") {
+  std::vector<Lender> lenders = {lender("Small1", "", 100, 0.1), lender("Large2", "", 900, 0.2)};
+  lenders[0].device.memory_bandwidth = BytesPerSecond(0.1e12);
+  lenders[1].device.memory_bandwidth = BytesPerSecond(1.1e12);
+  Device device = device_with(1000, R"(, "efficiency": "peak")");
+  MESSAGE("1000 FLOP a byte as Small1 has, log 10 in each; log 1000/900 = 0.11 and log 1.1 = 0.10");
+  borrow_efficiency(device, lenders);
+  REQUIRE(device.borrowed);
+  CHECK(device.borrowed->from == "Large2");
+  CHECK(device.borrowed->why == "1.11 times its peak, 0.909 times its memory bandwidth");
+  MESSAGE("log 4 off in memory alone is further than log 3 off in compute alone");
+  lenders = {lender("Compute1", "", 3000, 0.1), lender("Memory2", "", 1000, 0.2)};
+  lenders[1].device.memory_bandwidth = BytesPerSecond(0.25e12);
+  borrow_efficiency(device, lenders);
+  CHECK(device.borrowed->from == "Compute1");
 }
 
 TEST_CASE("a tile ramp of one's own is kept, and without lenders nothing happens") {
@@ -98,8 +115,8 @@ TEST_CASE("devices of the catalogue that borrow do so within their family where 
   const auto from = [](const std::string& name) {
     return device_of("\"" + name + "\"").borrowed.value_or(BorrowedEfficiency{}).from;
   };
-  CHECK(from("tpu-v5e") == "tpu-v7");
-  CHECK(from("tpu-v5p") == "tpu-v3");
+  CHECK(from("tpu-v5e") == "tpu-v3");
+  CHECK(from("tpu-v5p") == "tpu-v6e");
   CHECK(from("h800") == "");
   CHECK(from("trainium2") != "");
   for (const Lender& one : lenders()) CHECK(!one.device.borrowed);
