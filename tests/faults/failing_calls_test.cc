@@ -96,6 +96,9 @@ struct Writing {
 const std::vector<Writing>& writings() {
   static const std::string four = "'" + kExamples + "four-equal-stages.json' ";
   static const std::string gpt = "'" + kExamples + "gpt2-xl-1f1b.json' ";
+  static const std::string few_plans =
+      R"(--set 'search={"zero_stage": [1], "micro_batch_size": [1], "recompute": ["none"], )"
+      R"("schedule": ["1f1b"]}' )";
   static const std::vector<Writing> all = {
       {"simulate " + four + "-q --json r.json", "r.json"},
       {"simulate " + four + "-q --report r.html", "r.html"},
@@ -103,7 +106,7 @@ const std::vector<Writing>& writings() {
       {"simulate " + four + "-q --trace r.json.gz", "r.json.gz"},
       {"simulate " + four + "-q --kineto traces", "traces"},
       {"schedule " + gpt + "-q --csv o.csv", "o.csv"},
-      {"search " + gpt + "-q --set 'search.zero_stage=[1]' --out p.json", "p.json"},
+      {"search " + gpt + few_plans + "-q --out p.json", "p.json"},
       {"export '" + kExamples + "gpt3-175b-1024-a100.json' -q --to megatron --out p.sh", "p.sh"},
       {"init --model gpt2-xl --machine dgx-h100 --devices 8 --out s.json --force -q", "s.json"},
   };
