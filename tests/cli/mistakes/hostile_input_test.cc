@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/json/json.h"
 #include "tests/cli/child_program.h"
+#include "tests/support/cases.h"
 #include "tests/support/sanitized.h"
 
 namespace interlock::hostile_input_test {
@@ -273,7 +274,7 @@ TEST_CASE("what is chosen among many is the same in little memory, or not told")
     const Outcome whole = run("");
     REQUIRE(whole.exit_code == 0);
     int refused = 0;
-    for (int limit = 50'000; limit <= 100'000; limit += 10'000) {
+    for (int limit = 50'000; limit <= 100'000; limit += is_soak() ? 10'000 : 20'000) {
       const Outcome little = run("ulimit -v " + std::to_string(limit) + "; ");
       CAPTURE(command);
       CAPTURE(limit);

@@ -6,12 +6,14 @@
 #include "scenarios/contract/contract.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 
 #include "scenarios/simulate/run_scenario.h"
 #include "tests/scenarios/documents.h"
 #include "tests/scenarios/schema/contract_documents.h"
+#include "tests/support/cases.h"
 
 namespace interlock::contract_test {
 namespace {
@@ -148,18 +150,21 @@ Seconds step_of(JsonValue document) {
 
 TEST_CASE("a default that is written down changes nothing") {
   std::map<int, Seconds> steps;
-  Names accepted;
+  std::map<std::string, int> accepted;
+  const int most = is_soak() ? std::numeric_limits<int>::max() : 2;
   each_key([&](const Place& place, const ContractKey& key) {
+    if (accepted[id_of(place, key)] == most) return;
     if (!key.value || place.value->find(key.key) || place.path.starts_with("sweep")) return;
     const JsonValue written = changed(place, key.key, *key.value);
     if (mistakes_of(written) != "") return;  // means nothing beside what is there
-    accepted.insert(id_of(place, key));
+    ++accepted[id_of(place, key)];
     const int number = place.document;
     if (!steps.count(number))
       steps[number] = step_of(documents()[static_cast<std::size_t>(number)]);
     CHECK(step_of(written).value() == steps[number].value());
   });
-  CHECK(accepted.size() > 120);
+  const auto met = [](const auto& key) { return key.second > 0; };
+  CHECK(std::count_if(accepted.begin(), accepted.end(), met) > 120);
 }
 
 TEST_CASE("every key has a sentence, and a default that is a value fits its type") {
