@@ -87,6 +87,9 @@ Json json_of(const Accuracy& accuracy, const JudgedValue& value) {
             {"note", clean_utf8(row.note)},
             {"remark", clean_utf8(row.remark)}};
   const RowPrediction& prediction = accuracy.predictions[value.file][value.table][value.row];
+  json["device"] = prediction.setup.device;
+  json["framework"] = prediction.setup.framework;
+  json["mfu"] = prediction.values.mfu;
   json["wall_time_s"] = prediction.wall_time;
   if (!prediction.choice.empty()) json["choice"] = clean_utf8(prediction.choice);
   if (table.memory_stated) {
