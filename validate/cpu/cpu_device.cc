@@ -53,7 +53,9 @@ void CpuDevice<T>::scale(const Block& block, double factor) {
 
 template <class T>
 const Batch& CpuDevice<T>::batch(int micro_batch) {
-  if (asked_ != micro_batch) batch_ = job_.batch(micro_batch);
+  if (asked_ != micro_batch) {
+    batch_ = job_.batch(batch_number(job_.program, stage_, micro_batch));
+  }
   asked_ = micro_batch;
   return batch_;
 }

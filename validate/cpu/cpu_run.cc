@@ -4,8 +4,11 @@
 
 #include <cstring>
 #include <deque>
+#include <iterator>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 #include "base/error.h"
 
@@ -24,6 +27,9 @@ struct Mailbox {
   std::deque<MessageBlocks> leaving;  // what the sender keeps until the transfer is over
 };
 
+/// Gradients that ranks have given to a collective which not all have joined.
+using Gradients = std::map<int, std::pair<int, Block>>;  // by rank: a stage and its gradients
+
 struct RunOnCpu {
   Job job;
   CpuOptions options;
@@ -32,6 +38,9 @@ struct RunOnCpu {
   std::vector<std::unique_ptr<StageDevice>> devices;  // by stage
   std::vector<std::unique_ptr<Stage>> stages;
   std::vector<std::unique_ptr<Mailbox>> mailboxes;  // by channel
+  std::vector<std::map<int, double>> losses;        // by stage: its replica's micro-batch -> mean
+  std::unique_ptr<std::mutex> joining = std::make_unique<std::mutex>();  // guards `joined`
+  std::map<std::pair<int, int>, Gradients> joined;  // by event and its generation
 
   Stage& stage(int index) { return *stages[static_cast<std::size_t>(index)]; }
   const Channel& channel(int index) const {
@@ -43,7 +52,7 @@ struct RunOnCpu {
 void add_stage(RunOnCpu& run, const Rank& rank, int index) {
   const auto s = static_cast<std::size_t>(index);
   CpuMemory& memory = *run.memories.back();
-  std::map<int, double>& losses = run.outcome.losses[s];
+  std::map<int, double>& losses = run.losses[s];
   if (run.options.doubles) {
     run.devices[s] =
         std::make_unique<CpuDevice<double>>(run.job, index, run.options, memory, losses);
@@ -57,7 +66,7 @@ void add_stage(RunOnCpu& run, const Rank& rank, int index) {
 void set_up(RunOnCpu& run) {
   const Program& program = run.job.program;
   const auto stages = static_cast<std::size_t>(program.stages);
-  run.outcome.losses.resize(stages);
+  run.losses.resize(stages);
   run.devices.resize(stages);
   run.stages.resize(stages);
   const std::int64_t capacity = addresses_of_rank(program.ranks.size());
@@ -128,11 +137,53 @@ void receive(RunOnCpu& run, int index, int micro_batch) {
   run.stage(channel.to_stage).receive(channel, micro_batch, mail.blocks);
 }
 
+int generation_of(const RunOnCpu& run, int event, int micro_batch) {
+  return micro_batch / run.job.program.events[static_cast<std::size_t>(event)].micro_batches;
+}
+
+/// Has a rank join the sum of the gradients of a stage over its replicas.
+void join(RunOnCpu& run, int event, int rank, int micro_batch) {
+  const Program& program = run.job.program;
+  const int collective = program.events[static_cast<std::size_t>(event)].collective;
+  const int wanted = program.collectives[static_cast<std::size_t>(collective)].stage;
+  for (const int stage : program.ranks[static_cast<std::size_t>(rank)].stages) {
+    if (model_stage(program, stage) != wanted) continue;
+    const Block gradients = run.stage(stage).gradients(micro_batch);
+    const std::scoped_lock lock(*run.joining);
+    run.joined[{event, generation_of(run, event, micro_batch)}][rank] = {stage, gradients};
+  }
+}
+
+/// Gives each replica the mean of the gradients of all, added up in the order of their ranks.
+void exchange(RunOnCpu& run, int event, int micro_batch) {
+  Gradients all;
+  {
+    const std::scoped_lock lock(*run.joining);
+    all = std::move(run.joined.extract({event, generation_of(run, event, micro_batch)}).mapped());
+  }
+  const auto& [stage, sum] = all.begin()->second;
+  StageDevice& device = *run.devices[static_cast<std::size_t>(stage)];
+  for (auto it = std::next(all.begin()); it != all.end(); ++it) device.add(it->second.second, sum);
+  device.scale(sum, 1.0 / static_cast<double>(all.size()));
+  for (auto it = std::next(all.begin()); it != all.end(); ++it) {
+    device.copy(it->second.second.data, sum.data, sum.bytes);
+  }
+}
+
 Outcome finish(RunOnCpu& run) {
+  const Program& program = run.job.program;
   for (const auto& memory : run.memories) run.outcome.memory.push_back(memory->held());
   run.outcome.dump = dumped_batches(run.job);
-  for (const auto& stage : run.stages) {
-    run.outcome.dump.insert(run.outcome.dump.end(), stage->dump().begin(), stage->dump().end());
+  run.outcome.losses.resize(static_cast<std::size_t>(program.stages / program.replicas));
+  for (int stage = 0; stage < program.stages; ++stage) {
+    const int of_model = model_stage(program, stage);
+    auto& losses = run.outcome.losses[static_cast<std::size_t>(of_model)];
+    for (const auto& [micro_batch, loss] : run.losses[static_cast<std::size_t>(stage)]) {
+      losses[batch_number(program, stage, micro_batch)] = loss;
+    }
+    if (stage != of_model) continue;  // replicas have the same weights
+    const std::vector<NamedArray>& dump = run.stage(stage).dump();
+    run.outcome.dump.insert(run.outcome.dump.end(), dump.begin(), dump.end());
   }
   return std::move(run.outcome);
 }
@@ -148,7 +199,10 @@ CpuRun make_cpu_run(const Job& job, const CpuOptions& options) {
   set_up(*run);
   return {.workload = {.compute = [run](int op, int batch) { begin(*run, op, batch)(); },
                        .send = [run](int channel, int batch) { send(*run, channel, batch); },
-                       .receive = [run](int channel, int batch) { receive(*run, channel, batch); }},
+                       .receive = [run](int channel, int batch) { receive(*run, channel, batch); },
+                       .join = [run](int event, int rank,
+                                     int batch) { join(*run, event, rank, batch); },
+                       .exchange = [run](int event, int batch) { exchange(*run, event, batch); }},
           .begin = [run](int op, int batch) { return begin(*run, op, batch); },
           .sent = [run](int channel, int batch) { note_sent(*run, channel, batch); },
           .outcome = [run] { return finish(*run); }};

@@ -197,6 +197,11 @@ void deliver_in_order(const TraceLog& log, const TraceSink& sink) {
       entries.emplace_back(transfer.sent, [&] { sink.transfer(transfer); });
     }
   }
+  if (sink.collective) {
+    for (const CollectiveSpan& span : log.collectives) {
+      entries.emplace_back(span.joined, [&] { sink.collective(span); });
+    }
+  }
   if (sink.span) {
     for (const Span& span : log.spans) {
       entries.emplace_back(span.start, [&] { sink.span(span); });

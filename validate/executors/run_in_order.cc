@@ -13,9 +13,13 @@ namespace interlock {
 std::string why_not_executable(const Program& program) {
   const bool inside = std::any_of(program.ops.begin(), program.ops.end(),
                                   [](const OpInfo& op) { return !op.inside.empty(); });
-  if (inside || !program.collectives.empty()) {
-    return "it has collectives, which only engines run; expected one device for each stage, "
-           "without data, tensor, context or expert parallelism and without offloading";
+  const bool others = std::any_of(
+      program.collectives.begin(), program.collectives.end(), [](const Collective& collective) {
+        return collective.kind != CollectiveKind::AllReduce || collective.axis != MeshAxis::Data;
+      });
+  if (inside || others) {
+    return "it has collectives which only engines run; expected \"pipeline\", \"stages\" and "
+           "\"data\" alone under \"parallel\", without \"zero_stage\" and offloading";
   }
   const bool replays = std::any_of(program.channels.begin(), program.channels.end(),
                                    [](const Channel& channel) { return channel.replay >= 0; });
@@ -29,6 +33,11 @@ std::vector<OpSample> run_in_order(const Program& program, const Workload& workl
                                    const std::atomic<bool>* stop) {
   CHECK(why_not_executable(program).empty(), "a program that can be run for real");
   const Program fixed = chooses_order(program) ? freeze(program, EngineKind::Auto) : program;
+  std::vector<int> ranks(fixed.streams.size());
+  for (std::size_t r = 0; r < fixed.ranks.size(); ++r) {
+    const Rank& rank = fixed.ranks[r];
+    std::fill_n(ranks.begin() + rank.first_stream, rank.streams, static_cast<int>(r));
+  }
   std::vector<OpSample> samples;
   for (const Issue& issue : issue_order(fixed)) {
     if (stop != nullptr && *stop) break;
@@ -41,6 +50,9 @@ std::vector<OpSample> run_in_order(const Program& program, const Workload& workl
       workload.send(index, micro_batch);
     } else if (code == Opcode::Receive && workload.receive) {
       workload.receive(index, micro_batch);
+    } else if (code == Opcode::Record && fixed.events[index].collective >= 0) {
+      if (workload.join) workload.join(index, ranks[issue.stream], micro_batch);
+      if (issue.completes && workload.exchange) workload.exchange(index, micro_batch);
     }
   }
   return samples;

@@ -22,6 +22,7 @@ ThreadedProgram::ThreadedProgram(const Program& program, const Workload& workloa
       devices_(program.ranks.size()),
       queues_(program.channels.size()),
       wire_free_(program.wires.size(), 0),
+      communicator_free_(program.communicators.size(), 0),
       events_(program.events.size()),
       alive_(static_cast<int>(program.ranks.size())) {
   for (UnrolledStream& unrolled : unroll(program)) streams_.push_back({std::move(unrolled)});
@@ -192,14 +193,44 @@ bool ThreadedProgram::receive(Stream& stream, Lock& lock) {
   return true;
 }
 
-bool ThreadedProgram::record(const Stream& stream) {
+bool ThreadedProgram::record(const Stream& stream, Lock& lock) {
   const auto [code, index, micro_batch] = stream.instruction();
   const Event& event = program_.events[index];
+  if (event.collective >= 0 && workload_.join) {
+    lock.unlock();
+    workload_.join(index, stream.unrolled.rank, micro_batch);
+    lock.lock();
+  }
   Generation& generation = events_[index][micro_batch / event.micro_batches];
   generation.time = std::max(generation.time, stream.time);
   if (++generation.records < event.recorders) return true;
+  if (event.collective >= 0) exchange(index, micro_batch, generation, lock);
+  generation.done = true;
   for (int rank = 0; rank < static_cast<int>(devices_.size()); ++rank) poke(rank);
   return true;
+}
+
+/// Carries out a collective that all members have joined.
+void ThreadedProgram::exchange(int index, int micro_batch, Generation& generation, Lock& lock) {
+  const int number = program_.events[index].collective;
+  const Collective& collective = program_.collectives[number];
+  const Time joined = generation.time;
+  lock.unlock();
+  Time begin = now();
+  if (workload_.exchange) workload_.exchange(index, micro_batch);
+  Time end = now();
+  lock.lock();
+  if (options_.emulate_links) {
+    Time& free = communicator_free_[collective.communicator];
+    begin = std::max(joined, free);
+    free = begin + std::llround(1e9 * collective.occupancy.value()) +
+           std::llround(1e9 * collective.latency.value());
+    end = free;
+  }
+  generation.begun = begin;
+  generation.time = std::max(joined, end);
+  log_.collectives.push_back(
+      {in_seconds(joined), in_seconds(begin), in_seconds(end), number, micro_batch});
 }
 
 bool ThreadedProgram::wait(Stream& stream) {
@@ -207,7 +238,16 @@ bool ThreadedProgram::wait(Stream& stream) {
   if (micro_batch < 0) return true;
   const Event& event = program_.events[index];
   const Generation& generation = events_[index][micro_batch / event.micro_batches];
-  if (generation.records < event.recorders) return false;
+  if (!generation.done) return false;
+  if (event.collective >= 0 && generation.time > now()) {
+    Device& device = devices_[stream.unrolled.rank];
+    device.next = std::min(device.next, generation.time);
+    return false;
+  }
+  if (event.collective >= 0 && generation.time > stream.time) {
+    stream.in_flight = generation.begun;
+    stream.arrival = generation.time;
+  }
   stream.time = std::max(stream.time, generation.time);
   return true;
 }
@@ -285,7 +325,7 @@ bool ThreadedProgram::passes(Stream& stream, Lock& lock) {
     case Opcode::Receive:
       return receive(stream, lock);
     case Opcode::Record:
-      return record(stream);
+      return record(stream, lock);
     case Opcode::Wait:
       return wait(stream);
     case Opcode::Allocate:

@@ -78,7 +78,9 @@ class ThreadedProgram {
   };
   struct Generation {
     int records = 0;
-    Time time = 0;  // of the last one
+    Time time = 0;   // of the last one; of a collective, its end
+    Time begun = 0;  // of a collective
+    bool done = false;
   };
 
   // thread_executor.cc
@@ -105,7 +107,8 @@ class ThreadedProgram {
   bool send(Stream& stream, Lock& lock);
   bool receive(Stream& stream, Lock& lock);
   void give_times(int channel, Message& message, Time sent);
-  bool record(const Stream& stream);
+  bool record(const Stream& stream, Lock& lock);
+  void exchange(int event, int micro_batch, Generation& generation, Lock& lock);
   bool wait(Stream& stream);
 
   const Program& program_;
@@ -117,7 +120,7 @@ class ThreadedProgram {
   std::vector<Stream> streams_;
   std::vector<Device> devices_;
   std::vector<Queue> queues_;
-  std::vector<Time> wire_free_;
+  std::vector<Time> wire_free_, communicator_free_;
   std::vector<std::map<int, Generation>> events_;
   MessageHolds<Time> holds_;
   TraceLog log_;

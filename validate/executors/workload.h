@@ -20,6 +20,11 @@ struct Workload {
   /// Takes the oldest message that was sent and not taken; on the receiver, when it has arrived.
   /// The number is the sender's, but of readouts (see Cargo): there it is the receiver's own.
   std::function<void(int channel, int micro_batch)> receive;
+  /// Hands over what `rank` gives to the collective of Program::events[event]; on its thread.
+  std::function<void(int event, int rank, int micro_batch)> join;
+  /// Carries out that collective, when all have joined; on the thread of the last one, while the
+  /// others may be at what does not wait for it.
+  std::function<void(int event, int micro_batch)> exchange;
 };
 
 }  // namespace interlock

@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The program says when a stage does what; the job says on what numbers. The loss of a micro-batch
-// is its mean over rows; an update uses the mean over the micro-batches since the last one.
+// is its mean over rows; an update uses the mean over the micro-batches since the last one, of all
+// replicas.
 //
-// Example: three modules on two stages, the first of which has two: first_module is {0, 2, 3}.
+// Example: three modules on two stages, the first of which has two: first_module is {0, 2, 3}. Two
+// replicas of it make a program of four stages; micro-batch 5 of the second is batch 11 of the job.
 #pragma once
 
 #include <array>
@@ -45,9 +47,10 @@ struct StepFactors {
 struct Job {
   const Program& program;
   const NeuralNetwork& network;
-  std::vector<int> first_module;  // (stages + 1) modules [first_module[s], first_module[s + 1])
+  /// (stages of the model + 1) Stage s has the modules [first_module[s], first_module[s + 1]).
+  std::vector<int> first_module;
   Strategy strategy;
-  std::vector<StageRole> roles;  // (stages)
+  std::vector<StageRole> roles;  // (stages of all replicas)
   /// (modules) The part of each that is not kept, but computed again before its backward; empty:
   /// nothing is.
   std::vector<Recompute> recompute = {};
@@ -59,9 +62,18 @@ struct Job {
   Precision precision = Precision::Fp32;
   Descent descent;
   std::uint64_t seed = 1;
-  std::function<Batch(int micro_batch)> batch;  // called from several threads at once
-  int dump_step = -1;                           // step whose numbers Outcome::dump shall have
+  std::function<Batch(int number)> batch;  // see batch_number(); from several threads at once
+  int dump_step = -1;                      // step whose numbers Outcome::dump shall have
 };
+
+/// The modules [first, end) of a stage.
+struct ModuleRange {
+  int first = 0, end = 0;
+};
+ModuleRange modules_of(const Job& job, int stage);
+/// Returns the number in the job of a micro-batch that a stage's replica counts: replicas take
+/// turns, so that theirs of one number are neighbours.
+int batch_number(const Program& program, int stage, int micro_batch);
 
 /// A named array as numpy knows it, row-major.
 struct NamedArray {
@@ -77,8 +89,9 @@ struct HeldMemory {
 };
 
 struct Outcome {
-  std::vector<std::map<int, double>> losses;  // by stage whose loss it is: micro-batch -> mean
-  std::vector<HeldMemory> memory;             // by rank
+  /// By the model's stage whose loss it is: number of the batch -> mean.
+  std::vector<std::map<int, double>> losses;
+  std::vector<HeldMemory> memory;  // by rank
   /// The numbers of dump_step: "inputs", "targets", "weights/NAME", "gradients/NAME",
   /// "updated/NAME"; see UpdateOfStep.
   std::vector<NamedArray> dump;

@@ -6,10 +6,20 @@
 
 namespace interlock {
 
+ModuleRange modules_of(const Job& job, int stage) {
+  const auto s = static_cast<std::size_t>(model_stage(job.program, stage));
+  return {job.first_module[s], job.first_module[s + 1]};
+}
+
+int batch_number(const Program& program, int stage, int micro_batch) {
+  const int replica = stage / (program.stages / program.replicas);
+  return micro_batch * program.replicas + replica;
+}
+
 std::vector<NamedArray> dumped_batches(const Job& job) {
   if (job.dump_step < 0) return {};
   const NeuralNetwork& network = job.network;
-  const int count = job.program.micro_batches;
+  const int count = job.program.micro_batches * job.program.replicas;
   const std::int64_t samples = std::int64_t{count} * network.samples_per_micro_batch;
   NamedArray inputs = {.name = "inputs", .shape = {samples, network.rows_per_sample}};
   NamedArray targets = {.name = "targets"};
@@ -43,7 +53,7 @@ NamedArray& dumped_array(std::vector<NamedArray>& dump, const std::string& what,
 }
 
 std::string loss_problem(const Job& job, int stage, int micro_batch) {
-  const int last = job.first_module[static_cast<std::size_t>(stage) + 1] - 1;
+  const int last = modules_of(job, stage).end - 1;
   return "the loss at module " + job.network.modules[static_cast<std::size_t>(last)].name +
          " is not a number at step " + std::to_string(micro_batch / job.program.micro_batches) +
          "; expected a smaller rate";

@@ -12,8 +12,8 @@ namespace {
 
 std::shared_ptr<const std::vector<Layer>> layers_of(const Job& job, int stage) {
   auto layers = std::make_shared<std::vector<Layer>>();
-  const auto s = static_cast<std::size_t>(stage);
-  for (int module = job.first_module[s]; module < job.first_module[s + 1]; ++module) {
+  const ModuleRange modules = modules_of(job, stage);
+  for (int module = modules.first; module < modules.end; ++module) {
     const auto& own = job.network.modules[static_cast<std::size_t>(module)].layers;
     layers->insert(layers->end(), own.begin(), own.end());
   }
@@ -25,9 +25,9 @@ std::vector<LayerRange> again_of(const Job& job, int stage) {
   std::vector<LayerRange> ranges;
   if (job.stash != StashMode::Kept) return {{0, layers_of(job, stage)->size()}};
   if (job.recompute.empty()) return ranges;
-  const auto s = static_cast<std::size_t>(stage);
+  const ModuleRange modules = modules_of(job, stage);
   LayerRange range;
-  for (int module = job.first_module[s]; module < job.first_module[s + 1]; ++module) {
+  for (int module = modules.first; module < modules.end; ++module) {
     const auto m = static_cast<std::size_t>(module);
     range = {range.end, range.end + job.network.modules[m].layers.size()};
     if (job.recompute[m] == Recompute::Selective) range.parts = LayerPart::CoreAttention;
@@ -58,7 +58,7 @@ std::int64_t bytes_before(const Program& program, OpKind kind, int stage, Memory
 
 /// Returns the input of `stage`: the batch, or the output of the stage before.
 Tensor input_of(const Job& job, int stage, int element) {
-  if (stage == 0) {
+  if (model_stage(job.program, stage) == 0) {
     const NeuralNetwork& network = job.network;
     return {.rows = std::int64_t{network.samples_per_micro_batch} * network.rows_per_sample,
             .columns = network.features};
@@ -71,6 +71,11 @@ Tensor input_of(const Job& job, int stage, int element) {
                      .columns = input.columns,
                      .element = element})
       .output;
+}
+
+/// Returns whether the model ends with `stage`.
+bool is_last(const Job& job, int stage) {
+  return modules_of(job, stage).end == job.first_module.back();
 }
 
 bool has_op(const Program& program, OpKind kind, int stage) {
@@ -177,17 +182,18 @@ StageJob plan_stage_of_job(const Job& job, int stage, int element) {
   StageJob planned;
   planned.layers = layers_of(job, stage);
   const Tensor input = input_of(job, stage, element);
+  const bool first = model_stage(job.program, stage) == 0;
   PlanInputs inputs = {.layers = *planned.layers,
                        .samples = job.network.samples_per_micro_batch,
                        .rows = input.rows,
                        .columns = input.columns,
                        .element = element,
-                       .input_rectified = stage > 0 && ends_rectified(*layers_of(job, stage - 1)),
+                       .input_rectified = !first && ends_rectified(*layers_of(job, stage - 1)),
                        .again = again_of(job, stage)};
-  planned.rereads_input = stage == 0 && job.stash != StashMode::Kept;
+  planned.rereads_input = first && job.stash != StashMode::Kept;
   const bool reversible = job.stash == StashMode::Rebuilt;
-  planned.rebuilds = inputs.rebuilds = reversible && stage + 1 < job.program.stages;
-  planned.returns_input = reversible && stage > 0;
+  planned.rebuilds = inputs.rebuilds = reversible && !is_last(job, stage);
+  planned.returns_input = reversible && !first;
   // The program counts numbers of the job's precision; an exact run may have larger ones.
   const auto room = [&](OpKind kind, MemoryClass memory_class) {
     const auto program_element = static_cast<std::int64_t>(element_bytes(job.precision));
@@ -196,7 +202,7 @@ StageJob plan_stage_of_job(const Job& job, int stage, int element) {
   planned.workspace = room(OpKind::F, MemoryClass::Workspace);
   for (const bool early : {true, false}) {
     inputs.again_early = early;
-    inputs.input_gradient = stage > 0 ? Place::InputGradient : Place::Workspace;
+    inputs.input_gradient = first ? Place::Workspace : Place::InputGradient;
     planned.plan = plan_stage(inputs);
     inputs.input_gradient = Place::None;
     planned.plan_without = plan_stage(inputs);
@@ -206,7 +212,7 @@ StageJob plan_stage_of_job(const Job& job, int stage, int element) {
   planned.runs_again = has_op(job.program, OpKind::R, stage);
   const StageRole& role = job.roles[static_cast<std::size_t>(stage)];
   if (!role.head) return planned;
-  const int last = job.first_module[static_cast<std::size_t>(stage) + 1] - 1;
+  const int last = modules_of(job, stage).end - 1;
   planned.head_layers = std::make_shared<const std::vector<Layer>>(
       job.network.modules[static_cast<std::size_t>(last)].head);
   const bool read = role.traversals.front().loss == stage ||
@@ -225,16 +231,13 @@ StageJob plan_stage_of_job(const Job& job, int stage, int element) {
 
 std::string why_not_trainable(const Job& job) {
   const Program& program = job.program;
-  if (program.copies > 1 || program.replicas > 1) {
-    return "several copies of the model cannot be trained; expected one, without \"data\" and "
-           "two-way schedules";
+  if (program.copies > 1) {
+    return "copies in two directions cannot be trained; expected a schedule of a single direction, "
+           "such as "
+           "\"1f1b\"";
   }
   if (program.slices > 1 || !program.slice_counts.empty()) {
     return "slices of sequences cannot be trained; expected a schedule of whole micro-batches";
-  }
-  if (!program.collectives.empty()) {
-    return "devices that share a stage cannot be trained; expected \"pipeline\" and \"stages\" "
-           "alone under \"parallel\"";
   }
   if (job.stash == StashMode::Rebuilt) {
     if (std::string problem = why_not_reversible(job.network); !problem.empty()) return problem;

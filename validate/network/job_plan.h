@@ -37,7 +37,7 @@ struct StageJob {
 /// REQUIRES: the gradient of `loss` reaches the stage.
 const Traversal& traversal_of(const StageRole& role, int loss);
 
-/// REQUIRES: the job has one copy of its network. `element`: bytes.
+/// REQUIRES: the job's network lies in one direction. `element`: bytes.
 StageJob plan_stage_of_job(const Job& job, int stage, int element);
 
 }  // namespace interlock

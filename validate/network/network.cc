@@ -170,7 +170,7 @@ NeuralNetwork build_network(const JsonNode& model, const BuildOptions& options,
   if (is_divided(options.sharding)) {
     report(own, model,
            "devices that share a module's tensors are not executable; expected a \"parallel\" "
-           "section of \"pipeline\" and \"stages\" alone");
+           "section of \"pipeline\", \"stages\" and \"data\" alone");
   }
   network.samples_per_micro_batch = options.micro_batch_size;
   for (const std::string& message : own.messages()) diagnostics.add("", 0, "", message);

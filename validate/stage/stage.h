@@ -48,6 +48,10 @@ class Stage {
   /// Takes over the tensors of a message: the input, or gradients of the output by loss.
   void receive(const Channel& channel, int micro_batch, const MessageBlocks& blocks);
 
+  /// Returns the sum of the gradients of the update that covers `micro_batch`, which replicas add
+  /// up before it.
+  Block gradients(int micro_batch) { return weights_.gradients(micro_batch); }
+
   const std::vector<NamedArray>& dump() const { return weights_.dump(); }
 
   friend void place_parameters(const std::vector<Stage*>& stages, const Rank& rank);
@@ -99,7 +103,7 @@ class Stage {
 
   void forget(int micro_batch);
   std::set<int> versions_read() const;
-  bool is_first() const { return stage_ == 0; }
+  bool is_first() const { return model_stage(job_.program, stage_) == 0; }
   bool ends_in_loss() const { return plans_.layers->back().kind == LayerKind::CrossEntropy; }
   std::int64_t output_bytes() const { return plans_.plan.output.size() * device_.number_bytes(); }
   std::int64_t sent_down_bytes() const;

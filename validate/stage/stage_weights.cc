@@ -35,11 +35,9 @@ bool Resident::is_empty() const {
 
 StageWeights::StageWeights(const Job& job, int stage, bool keeps_versions, StageDevice& device)
     : job_(job), keeps_versions_(keeps_versions), device_(device) {
-  const int end = job.first_module[static_cast<std::size_t>(stage) + 1];
-  for (int m = job.first_module[static_cast<std::size_t>(stage)]; m < end; ++m) {
-    add_parameters(m, false);
-  }
-  if (job.roles[static_cast<std::size_t>(stage)].head) add_parameters(end - 1, true);
+  const ModuleRange modules = modules_of(job, stage);
+  for (int m = modules.first; m < modules.end; ++m) add_parameters(m, false);
+  if (job.roles[static_cast<std::size_t>(stage)].head) add_parameters(modules.end - 1, true);
 }
 
 void StageWeights::add_parameters(int module, bool of_head) {
@@ -116,6 +114,14 @@ GradientSum& StageWeights::sum_for(int micro_batch) {
   GradientSum& sum = sums_[update] = std::move(spare_sums_.back());
   spare_sums_.pop_back();
   return sum;
+}
+
+Block StageWeights::gradients(int micro_batch) {
+  if (parameters_.empty()) return {};
+  const GradientSum& sum = sum_for(micro_batch);
+  // They lie one after the other, those of the head behind those of the stage.
+  char* const first = sum.of_stage.empty() ? sum.of_head.front() : sum.of_stage.front();
+  return {.data = first, .bytes = bytes()};
 }
 
 int StageWeights::version_of_forward(int micro_batch) const {

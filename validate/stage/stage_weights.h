@@ -49,6 +49,8 @@ class StageWeights {
   const std::vector<char*>& of_head() const { return head_weights_; }
   /// Returns what gradients of `micro_batch` are added to.
   GradientSum& sum_for(int micro_batch);
+  /// Returns that sum as one block, which stays the accumulation's; of no weights, no bytes.
+  Block gradients(int micro_batch);
 
   /// Updates with the sum that ends with `micro_batch`; `read` are the versions that micro-batches
   /// under way went forward with. Notes the numbers in dump() if it `dumps`.

@@ -25,6 +25,33 @@ namespace {
   throw Error(scenario.file + ": " + scenario.name + ": " + path + ": " + problem);
 }
 
+/// Checks that gradients of replicas are exchanged in a way that kernels do.
+void check_replicas(const Question& scenario) {
+  const DataParallel& data = scenario.layout.data_parallel;
+  if (scenario.layout.mesh.replicas() == 1) return;
+  if (scenario.cluster.executor.kind == RealDevices::Kind::Cuda) {
+    refuse(scenario, "/parallel/data", "replicas are trained on CPUs; expected 1 on GPUs");
+  }
+  if (data.zero_stage != 0) {
+    refuse(scenario, "/parallel/zero_stage", "replicas keep all that they update; expected 0");
+  }
+  if (data.outer.any()) {
+    refuse(scenario, "/parallel/outer", "outer steps are simulated only; expected it left out");
+  }
+  if (data.gradient_density != 1) {
+    refuse(scenario, "/parallel/gradient_density", "all gradients are exchanged; expected 1");
+  }
+  const std::string whole = "gradients of a step are exchanged at once, behind its last backward; ";
+  if (data.overlap_gradients) {
+    refuse(scenario, "/parallel/overlap_gradients", whole + "expected false");
+  }
+  if (data.gradient_bucket()) {
+    const bool told = data.bucket.has_value();
+    refuse(scenario, told ? "/parallel/bucket" : "/parallel/gradient_reduction",
+           whole + (told ? "expected it left out" : "expected \"step\""));
+  }
+}
+
 /// Checks that the executor that the cluster names can train the network.
 void check_executor(const Question& scenario, const NeuralNetwork& network, bool graph) {
   const RealDevices::Kind kind = scenario.cluster.executor.kind;
@@ -52,6 +79,7 @@ void check_executor(const Question& scenario, const NeuralNetwork& network, bool
     refuse(scenario, training.adapters.rank > 0 ? "/training/lora" : "/training/frozen_modules",
            "kernels train all weights; expected neither \"lora\" nor \"frozen_modules\"");
   }
+  check_replicas(scenario);
   if (kind != RealDevices::Kind::Cuda) return;
   if (training.schedule.stash != StashMode::Kept || training.schedule.replays) {
     refuse(
@@ -127,7 +155,7 @@ void check_job(const Question& scenario, const Job& job) {
 
 /// Losses of every micro-batch of a stage as means over steps; NaN for steps that it did not end.
 std::vector<double> step_losses(const std::map<int, double>& losses, const Program& program) {
-  const int batches = program.micro_batches;
+  const int batches = program.micro_batches * program.replicas;
   std::vector<double> means;
   for (int step = 0; step < program.steps; ++step) {
     double sum = 0;
@@ -202,6 +230,12 @@ NeuralNetwork network_of(const Question& scenario) {
   return network;
 }
 
+void unfold_replicas(Plan& plan) {
+  if (plan.question.layout.mesh.replicas() == 1) return;
+  plan.folded_as.reset();
+  plan.unfolded[static_cast<std::size_t>(Dimension::Data)] = true;
+}
+
 Job job_of(const Plan& plan, const Program& program, const NeuralNetwork& network,
            const ExecutionOptions& options) {
   const Question& scenario = plan.question;
@@ -214,7 +248,7 @@ Job job_of(const Plan& plan, const Program& program, const NeuralNetwork& networ
           .network = network,
           .first_module = plan.partition.boundaries,
           .strategy = training.strategy,
-          .roles = lower_inputs(plan).roles,
+          .roles = roles_of_copies(lower_inputs(plan).roles, program.replicas),
           .recompute = std::move(recompute),
           .recompute_parts = training.recompute_parts,
           .stash = plan.schedule.stash,
@@ -228,6 +262,7 @@ Job job_of(const Plan& plan, const Program& program, const NeuralNetwork& networ
 Plan plan_training(const Question& scenario, const NeuralNetwork& network, bool graph) {
   check_executor(scenario, network, graph);
   Plan plan = make_plan(scenario);
+  unfold_replicas(plan);
   const Program program = settled(lower_plan(plan, 1), scenario.simulation.engine);
   check_job(scenario, job_of(plan, program, network, {}));
   return plan;

@@ -41,6 +41,9 @@ struct Execution {
 /// Returns the layers of the scenario's model. Throws: Error if it has none that can be executed.
 NeuralNetwork network_of(const Question& scenario);
 
+/// Has every replica of `plan` run: one stands for no other.
+void unfold_replicas(Plan& plan);
+
 /// Returns the job that executors are given to train `program`, the program of `plan`. It refers to
 /// `program` and `network`.
 Job job_of(const Plan& plan, const Program& program, const NeuralNetwork& network,

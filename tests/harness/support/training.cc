@@ -19,8 +19,13 @@
 namespace interlock {
 
 SmallTraining make_training(const TrainingText& text) {
-  const int global = text.samples * text.micro_batches;
+  const int global = text.samples * text.micro_batches * text.replicas;
   const std::string schedule = text.schedule.empty() ? "" : R"(, "schedule": )" + text.schedule;
+  const std::string replicas = text.replicas == 1
+                                   ? ""
+                                   : R"(, "parallel": {"overlap_gradients": false, "data": )" +
+                                         std::to_string(text.replicas) + R"(, "pipeline": )" +
+                                         std::to_string(text.devices / text.replicas) + "}";
   const std::string document =
       R"({"model": )" + text.model + R"(, "cluster": {"kind": "uniform", "devices": )" +
       std::to_string(text.devices) +
@@ -29,10 +34,11 @@ SmallTraining make_training(const TrainingText& text) {
       text.strategy + schedule + R"(, "global_batch_size": )" + std::to_string(global) +
       R"(, "micro_batches": )" + std::to_string(text.micro_batches) +
       R"(, "precision": "fp32", "optimizer": ")" + text.optimizer + R"(", "steps": )" +
-      std::to_string(text.steps) + text.more_training + "}" + text.more + "}";
+      std::to_string(text.steps) + text.more_training + "}" + replicas + text.more + "}";
   SmallTraining training;
   try {
     training.plan = make_plan(load_questions(parse_json(document, "training.json")).front());
+    unfold_replicas(training.plan);
   } catch (const Error& error) {
     FAIL(document, "\n", std::string(error.what()));
   }

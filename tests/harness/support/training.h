@@ -27,8 +27,9 @@ struct TrainingText {
   std::string strategy = R"("global")";
   std::string schedule = "";  // "" is the default
   int devices = 2;
-  int samples = 2;  // of a micro-batch
-  int micro_batches = 1;
+  int replicas = 1;       // that share the devices; `more` has no "parallel" if there are several
+  int samples = 2;        // of a micro-batch
+  int micro_batches = 1;  // of a replica
   int steps = 1;
   std::string more_training = "";  // ", \"recompute\": ..."
   std::string more = "";           // further sections

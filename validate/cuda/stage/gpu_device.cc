@@ -20,7 +20,7 @@ namespace {
 
 bool makes_loss(const Job& job, int stage) {
   const auto s = static_cast<std::size_t>(stage);
-  const auto last = static_cast<std::size_t>(job.first_module[s + 1] - 1);
+  const auto last = static_cast<std::size_t>(modules_of(job, stage).end - 1);
   return job.roles[s].head ||
          job.network.modules[last].layers.back().kind == LayerKind::CrossEntropy;
 }

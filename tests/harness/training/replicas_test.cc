@@ -1,0 +1,204 @@
+// Replicas of a model: what they train together is what one copy trains on all of their samples.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "scenarios/plan/lower_plan.h"
+#include "tests/harness/support/training.h"
+#include "validate/executors/executor.h"
+#include "validate/executors/settled_program.h"
+#include "validate/training/execution.h"
+
+namespace interlock::replicas_test {
+namespace {
+
+using Numbers = std::map<std::string, std::vector<double>>;
+
+/// A training, and what came out of it.
+struct Trained {
+  Numbers numbers;  // of its last step
+  std::vector<std::map<int, double>> losses;
+  std::vector<HeldMemory> memory;
+};
+
+Trained trained(const TrainingText& text, RunMode mode = RunMode::Sequential,
+                const CpuOptions& options = {.doubles = true}) {
+  SmallTraining training = make_training(text);
+  training.program = settled(training.program, EngineKind::Native);
+  REQUIRE(training.program.replicas == text.replicas);
+  training.dump_step = text.steps - 1;
+  const Outcome outcome = train(training, mode, options);
+  return {by_name(outcome), outcome.losses, outcome.memory};
+}
+
+/// A strategy with a schedule, in the words of a scenario.
+struct Way {
+  std::string strategy, schedule;
+};
+const std::vector<Way> kWays = {
+    {R"("global")", R"("1f1b")"},
+    {R"("global")", R"("gpipe")"},
+    {R"("global")", R"("zb-h1")"},
+    {R"("global")", R"("pipedream-2bw")"},
+    {R"("local")", R"("eager")"},
+    {R"("pairwise")", R"({"kind": "eager", "in_flight": 2})"},
+    {R"({"kind": "interlocking", "n_wise": 3})", ""},
+    {R"({"kind": "chunked", "chunks": 2})", ""},
+    {R"("greedy")", ""},
+};
+
+TEST_CASE("replicas come to what one copy comes to whose micro-batches hold all their samples") {
+  int trainings = 0;
+  double worst = 0;
+  for (const std::string& model : {kResidualMlp, kTransformer}) {
+    for (const Way& way : kWays) {
+      for (const int replicas : {2, 3}) {
+        TrainingText text = {.model = model,
+                             .strategy = way.strategy,
+                             .schedule = way.schedule,
+                             .devices = 2,
+                             .samples = 2 * replicas,
+                             .micro_batches = 4,
+                             .steps = 3,
+                             .optimizer = "adam"};
+        const Trained one = trained(text);
+        text.devices = 2 * replicas;
+        text.replicas = replicas;
+        text.samples = 2;
+        const Trained all = trained(text);
+        CAPTURE(model);
+        CAPTURE(way.strategy);
+        CAPTURE(way.schedule);
+        CAPTURE(replicas);
+        REQUIRE(all.losses.size() == one.losses.size());
+        for (std::size_t stage = 0; stage < one.losses.size(); ++stage) {
+          CHECK(all.losses[stage].size() == one.losses[stage].size() * replicas);
+          for (const auto& [batch, loss] : one.losses[stage]) {
+            double mean = 0;
+            for (int r = 0; r < replicas; ++r) mean += all.losses[stage].at(batch * replicas + r);
+            CHECK(mean / replicas == doctest::Approx(loss).epsilon(1e-11));
+          }
+        }
+        REQUIRE(all.numbers.size() == one.numbers.size());
+        for (const auto& [name, values] : one.numbers) {
+          const double error = distance(all.numbers.at(name), values);
+          worst = std::max(worst, error);
+          INFO(name);
+          CHECK(error <= 1e-9);
+        }
+        ++trainings;
+      }
+    }
+  }
+  MESSAGE(trainings, " trainings; weights, gradients and batches are at most ", worst, " off");
+}
+
+TEST_CASE("replicas on threads come to what one thread comes to, bit for bit") {
+  for (const Way& way : kWays) {
+    TrainingText text = {.model = kResidualMlp,
+                         .strategy = way.strategy,
+                         .schedule = way.schedule,
+                         .devices = 6,
+                         .replicas = 3,
+                         .micro_batches = 4,
+                         .steps = 2};
+    const Trained sequential = trained(text, RunMode::Sequential, {.poison = true});
+    CAPTURE(way.strategy);
+    CAPTURE(way.schedule);
+    for (int repeat = 0; repeat < 8; ++repeat) {
+      const Trained threads = trained(text, RunMode::Threads, {.poison = true});
+      CHECK(threads.numbers == sequential.numbers);
+      CHECK(threads.losses == sequential.losses);
+    }
+  }
+}
+
+TEST_CASE("replicas hold what each would hold alone") {
+  for (const Way& way : kWays) {
+    TrainingText text = {.model = kTransformer,
+                         .strategy = way.strategy,
+                         .schedule = way.schedule,
+                         .devices = 2,
+                         .micro_batches = 4,
+                         .steps = 2};
+    const Trained one = trained(text, RunMode::Sequential, {});
+    text.devices = 4;
+    text.replicas = 2;
+    const Trained two = trained(text, RunMode::Sequential, {});
+    CAPTURE(way.strategy);
+    CAPTURE(way.schedule);
+    REQUIRE(two.memory.size() == 4);
+    for (std::size_t rank = 0; rank < 4; ++rank) {
+      CHECK(two.memory[rank].peak == one.memory[rank % 2].peak);
+    }
+  }
+}
+
+TEST_CASE("where links are emulated, gradients take as long as their links say") {
+  const TrainingText text = {
+      .model = kTransformer, .devices = 4, .replicas = 2, .micro_batches = 2, .steps = 3};
+  const SmallTraining training = make_training(text);
+  Program program = training.program;
+  for (Collective& collective : program.collectives) collective.latency = Seconds(2e-3);
+  const Job job = job_of(training);
+  const CpuRun run = make_cpu_run(job, {});
+  TraceLog log;
+  run_threads(program, run.workload, {.emulate_links = true}, log_sink(log));
+  REQUIRE(log.collectives.size() == 2 * 3);  // of each stage, each step
+  for (const CollectiveSpan& span : log.collectives) {
+    const Collective& collective = program.collectives[static_cast<std::size_t>(span.collective)];
+    const Seconds least = collective.occupancy + collective.latency;
+    CHECK((span.end - span.start).value() >= least.value() - 2e-9);
+    int updates = 0;
+    for (const Span& op : log.spans) {
+      const OpInfo& info = program.ops[static_cast<std::size_t>(op.op)];
+      const bool waits = info.kind == OpKind::U && op.micro_batch == span.micro_batch &&
+                         model_stage(program, info.stage) == collective.stage;
+      if (!waits) continue;
+      ++updates;
+      CHECK(op.start >= span.end);
+    }
+    CHECK(updates == 2);
+  }
+}
+
+TEST_CASE("exchanges that kernels do not do are refused with what to write instead") {
+  const auto problem = [](const std::string& parallel) -> std::string {
+    const std::string document =
+        R"({"model": )" + kTransformer +
+        R"(, "cluster": {"kind": "uniform", "devices": 4, "device": "v100-32g", "executor": "cpu",
+              "link": {"latency": "3 us", "bandwidth": "1 GB/s"}},
+            "parallel": {"pipeline": 2, )" +
+        parallel +
+        R"(}, "training": {"strategy": "global", "global_batch_size": 8, "micro_batches": 2,
+              "precision": "fp32", "optimizer": "adam", "steps": 1}})";
+    const Question question = load_questions(parse_json(document, "t.json")).front();
+    try {
+      plan_training(question, network_of(question), false);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  CHECK(problem(R"("data": 2, "overlap_gradients": false)") == "");
+  const std::vector<std::pair<std::string, std::string>> refused = {
+      {R"("data": 2)", "/parallel/overlap_gradients: gradients of a step are exchanged at once"},
+      {R"("data": 2, "overlap_gradients": false, "zero_stage": 1)", "/parallel/zero_stage: "},
+      {R"("data": 2, "overlap_gradients": false, "bucket": "1 kB")", "/parallel/bucket: "},
+      {R"("data": 2, "overlap_gradients": false, "gradient_density": 0.1)",
+       "/parallel/gradient_density: "},
+      {R"("tensor": 2)", "devices that share a module's tensors are not executable"},
+      {R"("data": 2, "overlap_gradients": false, "gradient_reduction": "micro_batch")",
+       "/parallel/gradient_reduction: "}};
+  for (const auto& [parallel, words] : refused) {
+    CAPTURE(parallel);
+    const std::string said = problem(parallel);
+    INFO(said);
+    CHECK(said.find(words) != std::string::npos);
+    CHECK(said.find("expected") != std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace interlock::replicas_test
