@@ -99,9 +99,10 @@ void CpuDevice<T>::begin(const TrainedParameter& p) {
 
 template <class T>
 void CpuDevice<T>::descend(const TrainedParameter& p, char* gradient, const StepFactors& factors) {
-  interlock::descend<T>(job_.descent, factors,
-                        {numbers_at<T>(p.weight), numbers_at<T>(gradient), numbers_at<T>(p.first),
-                         numbers_at<T>(p.second), p.parameter.size(), p.parameter.decays});
+  interlock::descend<T>(
+      job_.descent, factors,
+      {numbers_at<T>(p.weight) + p.first_own, numbers_at<T>(gradient) + p.first_own,
+       numbers_at<T>(p.first), numbers_at<T>(p.second), p.own, p.parameter.decays});
 }
 
 template <class T>

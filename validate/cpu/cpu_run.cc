@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/cpu/cpu_run.h"
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -27,8 +27,9 @@ struct Mailbox {
   std::deque<MessageBlocks> leaving;  // what the sender keeps until the transfer is over
 };
 
-/// Gradients that ranks have given to a collective which not all have joined.
-using Gradients = std::map<int, std::pair<int, Block>>;  // by rank: a stage and its gradients
+/// What ranks have given to a collective which not all have joined: a stage, and its gradients or
+/// weights.
+using Joined = std::map<int, std::pair<int, Block>>;  // by rank
 
 struct RunOnCpu {
   Job job;
@@ -40,7 +41,7 @@ struct RunOnCpu {
   std::vector<std::unique_ptr<Mailbox>> mailboxes;  // by channel
   std::vector<std::map<int, double>> losses;        // by stage: its replica's micro-batch -> mean
   std::unique_ptr<std::mutex> joining = std::make_unique<std::mutex>();  // guards `joined`
-  std::map<std::pair<int, int>, Gradients> joined;  // by event and its generation
+  std::map<std::pair<int, int>, Joined> joined;  // by event and its generation
 
   Stage& stage(int index) { return *stages[static_cast<std::size_t>(index)]; }
   const Channel& channel(int index) const {
@@ -141,32 +142,94 @@ int generation_of(const RunOnCpu& run, int event, int micro_batch) {
   return micro_batch / run.job.program.events[static_cast<std::size_t>(event)].micro_batches;
 }
 
-/// Has a rank join the sum of the gradients of a stage over its replicas.
+CollectiveKind kind_of(const RunOnCpu& run, int event) {
+  const Program& program = run.job.program;
+  const int collective = program.events[static_cast<std::size_t>(event)].collective;
+  return program.collectives[static_cast<std::size_t>(collective)].kind;
+}
+
+/// Has a rank join what the replicas of a stage exchange.
 void join(RunOnCpu& run, int event, int rank, int micro_batch) {
   const Program& program = run.job.program;
   const int collective = program.events[static_cast<std::size_t>(event)].collective;
   const int wanted = program.collectives[static_cast<std::size_t>(collective)].stage;
-  for (const int stage : program.ranks[static_cast<std::size_t>(rank)].stages) {
-    if (model_stage(program, stage) != wanted) continue;
-    const Block gradients = run.stage(stage).gradients(micro_batch);
+  const bool weights = kind_of(run, event) == CollectiveKind::AllGather;
+  for (const int index : program.ranks[static_cast<std::size_t>(rank)].stages) {
+    if (model_stage(program, index) != wanted) continue;
+    Stage& stage = run.stage(index);
+    const Block block = weights ? stage.newest_weights() : stage.gradients(micro_batch);
     const std::scoped_lock lock(*run.joining);
-    run.joined[{event, generation_of(run, event, micro_batch)}][rank] = {stage, gradients};
+    run.joined[{event, generation_of(run, event, micro_batch)}][rank] = {index, block};
   }
 }
 
-/// Gives each replica the mean of the gradients of all, added up in the order of their ranks.
+/// Returns the shard of replica `number` of a block.
+Block shard_of(const Block& block, std::int64_t shard_bytes, std::size_t number) {
+  const std::int64_t begin = std::min(block.bytes, static_cast<std::int64_t>(number) * shard_bytes);
+  return {.data = block.data + begin, .bytes = std::min(shard_bytes, block.bytes - begin)};
+}
+
+/// Clears all of a block but the shard of replica `number`.
+void clear_others(StageDevice& device, const Block& block, const Block& shard) {
+  const std::int64_t before = shard.data - block.data;
+  device.clear(block.data, before);
+  device.clear(shard.data + shard.bytes, block.bytes - before - shard.bytes);
+}
+
+/// Carries out a collective of the replicas of a stage: each gets the mean of the gradients of all,
+/// or of its shard of them, added up in the order of their ranks, or the weights of all shards.
 void exchange(RunOnCpu& run, int event, int micro_batch) {
-  Gradients all;
+  Joined joined;
   {
     const std::scoped_lock lock(*run.joining);
-    all = std::move(run.joined.extract({event, generation_of(run, event, micro_batch)}).mapped());
+    joined =
+        std::move(run.joined.extract({event, generation_of(run, event, micro_batch)}).mapped());
   }
-  const auto& [stage, sum] = all.begin()->second;
+  std::vector<Block> blocks;
+  for (const auto& [rank, given] : joined) blocks.push_back(given.second);
+  const int stage = joined.begin()->second.first;
   StageDevice& device = *run.devices[static_cast<std::size_t>(stage)];
-  for (auto it = std::next(all.begin()); it != all.end(); ++it) device.add(it->second.second, sum);
-  device.scale(sum, 1.0 / static_cast<double>(all.size()));
-  for (auto it = std::next(all.begin()); it != all.end(); ++it) {
-    device.copy(it->second.second.data, sum.data, sum.bytes);
+  const std::int64_t shard_bytes = run.stage(stage).shard_bytes();
+  const CollectiveKind kind = kind_of(run, event);
+  const Block& first = blocks.front();
+  if (kind != CollectiveKind::AllGather) {
+    for (std::size_t i = 1; i < blocks.size(); ++i) device.add(blocks[i], first);
+    device.scale(first, 1.0 / static_cast<double>(blocks.size()));
+  }
+  if (kind == CollectiveKind::AllReduce) {
+    for (std::size_t i = 1; i < blocks.size(); ++i) {
+      device.copy(blocks[i].data, first.data, first.bytes);
+    }
+    return;
+  }
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const Block shard = shard_of(blocks[i], shard_bytes, i);
+    if (kind == CollectiveKind::AllGather) {
+      for (std::size_t to = 0; to < blocks.size(); ++to) {
+        if (to == i) continue;
+        device.copy(shard_of(blocks[to], shard_bytes, i).data, shard.data, shard.bytes);
+      }
+    } else if (i > 0) {
+      device.copy(shard.data, shard_of(first, shard_bytes, i).data, shard.bytes);
+      clear_others(device, blocks[i], shard);
+    }
+  }
+  if (kind == CollectiveKind::ReduceScatter) {
+    clear_others(device, first, shard_of(first, shard_bytes, 0));
+  }
+}
+
+/// Adds what a replica dumped, which is 0 where others have updated.
+void add_dump(const std::vector<NamedArray>& dump, bool first, std::vector<NamedArray>& all) {
+  for (const NamedArray& array : dump) {
+    if (first) {
+      all.push_back(array);
+      continue;
+    }
+    const auto known = std::find_if(
+        all.begin(), all.end(), [&](const NamedArray& other) { return other.name == array.name; });
+    CHECK(known != all.end(), "replicas dump the same arrays");
+    for (std::size_t i = 0; i < array.values.size(); ++i) known->values[i] += array.values[i];
   }
 }
 
@@ -181,9 +244,10 @@ Outcome finish(RunOnCpu& run) {
     for (const auto& [micro_batch, loss] : run.losses[static_cast<std::size_t>(stage)]) {
       losses[batch_number(program, stage, micro_batch)] = loss;
     }
-    if (stage != of_model) continue;  // replicas have the same weights
-    const std::vector<NamedArray>& dump = run.stage(stage).dump();
-    run.outcome.dump.insert(run.outcome.dump.end(), dump.begin(), dump.end());
+    const bool first = stage == of_model;
+    if (first || divides_updates(program)) {
+      add_dump(run.stage(stage).dump(), first, run.outcome.dump);
+    }
   }
   return std::move(run.outcome);
 }

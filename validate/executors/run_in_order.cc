@@ -15,11 +15,16 @@ std::string why_not_executable(const Program& program) {
                                   [](const OpInfo& op) { return !op.inside.empty(); });
   const bool others = std::any_of(
       program.collectives.begin(), program.collectives.end(), [](const Collective& collective) {
-        return collective.kind != CollectiveKind::AllReduce || collective.axis != MeshAxis::Data;
+        const bool whole =
+            collective.kind == CollectiveKind::AllReduce && collective.axis == MeshAxis::Data;
+        const bool divided = (collective.kind == CollectiveKind::ReduceScatter ||
+                              collective.kind == CollectiveKind::AllGather) &&
+                             collective.axis == MeshAxis::Shard;
+        return !whole && !divided;
       });
   if (inside || others) {
     return "it has collectives which only engines run; expected \"pipeline\", \"stages\" and "
-           "\"data\" alone under \"parallel\", without \"zero_stage\" and offloading";
+           "\"data\" alone under \"parallel\", without offloading";
   }
   const bool replays = std::any_of(program.channels.begin(), program.channels.end(),
                                    [](const Channel& channel) { return channel.replay >= 0; });

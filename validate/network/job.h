@@ -75,6 +75,9 @@ ModuleRange modules_of(const Job& job, int stage);
 /// turns, so that theirs of one number are neighbours.
 int batch_number(const Program& program, int stage, int micro_batch);
 
+/// Returns whether replicas divide the states of the optimiser, and the update, among themselves.
+bool divides_updates(const Program& program);
+
 /// A named array as numpy knows it, row-major.
 struct NamedArray {
   std::string name;

@@ -16,6 +16,13 @@ int batch_number(const Program& program, int stage, int micro_batch) {
   return micro_batch * program.replicas + replica;
 }
 
+bool divides_updates(const Program& program) {
+  return std::any_of(program.collectives.begin(), program.collectives.end(),
+                     [](const Collective& collective) {
+                       return collective.kind == CollectiveKind::ReduceScatter;
+                     });
+}
+
 std::vector<NamedArray> dumped_batches(const Job& job) {
   if (job.dump_step < 0) return {};
   const NeuralNetwork& network = job.network;

@@ -28,10 +28,10 @@ Stage::Stage(const Job& job, const Rank& rank, int stage, StageDevice& device)
 
 void place_parameters(const std::vector<Stage*>& stages, const Rank& rank) {
   Stage& first = *stages.front();
-  Resident resident(first.job_, rank, first.device_);
   std::vector<StageWeights*> weights;
   weights.reserve(stages.size());
   for (Stage* stage : stages) weights.push_back(&stage->weights_);
+  Resident resident(first.job_, rank, first.device_, divided_states(weights));
   place_weights(weights, resident);
   // Room for inputs to learn from again; a rank that has some has no other stage.
   const std::int64_t input = first.plans_.plan.input;

@@ -51,6 +51,9 @@ class Stage {
   /// Returns the sum of the gradients of the update that covers `micro_batch`, which replicas add
   /// up before it.
   Block gradients(int micro_batch) { return weights_.gradients(micro_batch); }
+  /// Returns its newest weights, and the bytes of them that each replica updates.
+  Block newest_weights() const { return weights_.newest(); }
+  std::int64_t shard_bytes() const { return weights_.shard_bytes(); }
 
   const std::vector<NamedArray>& dump() const { return weights_.dump(); }
 

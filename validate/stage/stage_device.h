@@ -43,6 +43,7 @@ struct TrainedParameter {
   Parameter parameter;
   int number = 0;  // in the whole network
   bool of_head = false;
+  std::int64_t first_own = 0, own = 0;  // numbers that this replica updates, and has states of
   char* weight = nullptr;
   char* master = nullptr;  // the exact weight, where weights are rounded
   char* first = nullptr;   // momentum, or the mean of gradients
@@ -86,7 +87,7 @@ class StageDevice {
 
   /// Writes a parameter's first values, which are equal on every device.
   virtual void begin(const TrainedParameter& parameter) = 0;
-  /// Changes a weight and what its optimiser keeps, and clears `gradient`, a sum.
+  /// Changes a weight and what its optimiser keeps, and clears `gradient`, a sum: its own numbers.
   virtual void descend(const TrainedParameter& parameter, char* gradient,
                        const StepFactors& factors) = 0;
   /// Returns `count` numbers, when all that comes before is done.

@@ -10,12 +10,15 @@
 
 namespace interlock {
 
-Resident::Resident(const Job& job, const Rank& rank, StageDevice& device) {
+Resident::Resident(const Job& job, const Rank& rank, StageDevice& device,
+                   std::optional<std::int64_t> states) {
   const auto program_number = static_cast<std::int64_t>(element_bytes(job.precision));
   for (std::size_t c = 0; c < kMemoryClasses; ++c) {
     const auto bytes = static_cast<std::int64_t>(rank.resident[c].value());
-    left_[c] = device.allocate(bytes / program_number * device.number_bytes(),
-                               static_cast<MemoryClass>(c));
+    const auto memory_class = static_cast<MemoryClass>(c);
+    const bool divided = memory_class == MemoryClass::Optimizer && states.has_value();
+    left_[c] = device.allocate(divided ? *states : bytes / program_number * device.number_bytes(),
+                               memory_class);
     if (left_[c]) device.clear(left_[c].data, left_[c].bytes);
   }
 }
@@ -34,10 +37,39 @@ bool Resident::is_empty() const {
 }
 
 StageWeights::StageWeights(const Job& job, int stage, bool keeps_versions, StageDevice& device)
-    : job_(job), keeps_versions_(keeps_versions), device_(device) {
+    : job_(job), stage_(stage), keeps_versions_(keeps_versions), device_(device) {
   const ModuleRange modules = modules_of(job, stage);
   for (int m = modules.first; m < modules.end; ++m) add_parameters(m, false);
   if (job.roles[static_cast<std::size_t>(stage)].head) add_parameters(modules.end - 1, true);
+  divide();
+}
+
+/// Gives the replica its numbers of each parameter: those of its shard, or all.
+void StageWeights::divide() {
+  const Program& program = job_.program;
+  const std::int64_t all = bytes() / device_.number_bytes();
+  const bool divides = divides_updates(program);
+  const std::int64_t shards = divides ? program.replicas : 1;
+  const std::int64_t replica = divides ? stage_ / (program.stages / program.replicas) : 0;
+  shard_ = (all + shards - 1) / shards;
+  std::int64_t before = 0;  // numbers of earlier parameters
+  for (TrainedParameter& p : parameters_) {
+    const std::int64_t size = p.parameter.size();
+    p.first_own = std::clamp<std::int64_t>(replica * shard_ - before, 0, size);
+    p.own = std::clamp<std::int64_t>((replica + 1) * shard_ - before, 0, size) - p.first_own;
+    before += size;
+  }
+}
+
+int StageWeights::states_of_number() const {
+  const Optimizer optimizer = job_.descent.optimizer;
+  const bool has_master = device_.number_bytes() < device_.state_bytes();
+  return (has_master ? 1 : 0) + (optimizer != Optimizer::Sgd ? 1 : 0) +
+         (optimizer == Optimizer::Adam ? 1 : 0);
+}
+
+std::int64_t StageWeights::state_bytes() const {
+  return shard_ * states_of_number() * device_.state_bytes();
 }
 
 void StageWeights::add_parameters(int module, bool of_head) {
@@ -58,10 +90,12 @@ std::int64_t StageWeights::bytes() const {
 
 void StageWeights::place(Resident& resident) {
   const Optimizer optimizer = job_.descent.optimizer;
+  std::int64_t unused = state_bytes();  // of a last shard that has less than others
   for (TrainedParameter& p : parameters_) {
     const std::int64_t size = p.parameter.size();
     const auto state = [&] {
-      return resident.take(MemoryClass::Optimizer, size * device_.state_bytes());
+      unused -= p.own * device_.state_bytes();
+      return resident.take(MemoryClass::Optimizer, p.own * device_.state_bytes());
     };
     p.weight = resident.take(MemoryClass::Weights, size * device_.number_bytes());
     if (device_.number_bytes() < device_.state_bytes()) p.master = state();
@@ -70,6 +104,14 @@ void StageWeights::place(Resident& resident) {
     device_.begin(p);
     (p.of_head ? head_weights_ : weights_).push_back(p.weight);
   }
+  resident.take(MemoryClass::Optimizer, unused);
+}
+
+std::optional<std::int64_t> divided_states(const std::vector<StageWeights*>& stages) {
+  if (!divides_updates(stages.front()->job_.program)) return std::nullopt;
+  std::int64_t bytes = 0;
+  for (const StageWeights* stage : stages) bytes += stage->state_bytes();
+  return bytes;
 }
 
 void place_weights(const std::vector<StageWeights*>& stages, Resident& resident) {
@@ -124,6 +166,11 @@ Block StageWeights::gradients(int micro_batch) {
   return {.data = first, .bytes = bytes()};
 }
 
+Block StageWeights::newest() const {
+  if (parameters_.empty()) return {};
+  return {.data = parameters_.front().weight, .bytes = bytes()};
+}
+
 int StageWeights::version_of_forward(int micro_batch) const {
   const Program& program = job_.program;
   if (program.version_lag == 0) return version_;
@@ -167,12 +214,15 @@ void StageWeights::keep_version(const std::set<int>& read) {
   versions_[version_] = std::move(old);
 }
 
-/// Dumps `factor` times `values`, or adds that to what is dumped.
-void StageWeights::note(NamedArray& array, const char* values, double factor, bool adds) {
+/// Dumps `factor` times the replica's own of the `values` of a parameter, or adds that to what is
+/// dumped; of others, zeros.
+void StageWeights::note(NamedArray& array, const TrainedParameter& parameter, const char* values,
+                        double factor, bool adds) {
   const std::vector<double> numbers =
-      device_.fetch(values, static_cast<std::int64_t>(array.values.size()));
+      device_.fetch(values + parameter.first_own * device_.number_bytes(), parameter.own);
   for (std::size_t i = 0; i < numbers.size(); ++i) {
-    array.values[i] = (adds ? array.values[i] : 0) + numbers[i] * factor;
+    double& noted = array.values[static_cast<std::size_t>(parameter.first_own) + i];
+    noted = (adds ? noted : 0) + numbers[i] * factor;
   }
 }
 
@@ -193,12 +243,12 @@ void StageWeights::update(int micro_batch, const std::set<int>& read, bool dumps
     const auto dumped = [&](const char* what) -> NamedArray& {
       return dumped_array(dump_, what, p.parameter);
     };
-    if (dumps && place.is_first()) note(dumped("weights"), p.weight, 1, false);
+    if (dumps && place.is_first()) note(dumped("weights"), p, p.weight, 1, false);
     if (dumps) {
-      note(dumped("gradients"), gradient, factors.mean / place.updates, !place.is_first());
+      note(dumped("gradients"), p, gradient, factors.mean / place.updates, !place.is_first());
     }
     device_.descend(p, gradient, factors);
-    if (dumps) note(dumped("updated"), p.weight, 1, false);
+    if (dumps) note(dumped("updated"), p, p.weight, 1, false);
   }
   added.batches = added.head_batches = 0;
   spare_sums_.push_back(std::move(added));

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -19,7 +20,9 @@ namespace interlock {
 /// Hands out the resident bytes of a rank, class by class; all of them begin as zeros.
 class Resident {
  public:
-  Resident(const Job& job, const Rank& rank, StageDevice& device);
+  /// `states`: the bytes of the optimiser's, if they are others than the program's.
+  Resident(const Job& job, const Rank& rank, StageDevice& device,
+           std::optional<std::int64_t> states);
   char* take(MemoryClass memory_class, std::int64_t bytes);
   std::int64_t left(MemoryClass memory_class) const {
     return left_[static_cast<std::size_t>(memory_class)].bytes;
@@ -51,6 +54,13 @@ class StageWeights {
   GradientSum& sum_for(int micro_batch);
   /// Returns that sum as one block, which stays the accumulation's; of no weights, no bytes.
   Block gradients(int micro_batch);
+  /// Returns the newest weights as one block.
+  Block newest() const;
+  /// Returns the bytes of either that each replica updates: shards of equal size, the last of which
+  /// may have less.
+  std::int64_t shard_bytes() const { return shard_ * device_.number_bytes(); }
+  /// Returns the bytes of the states of a shard.
+  std::int64_t state_bytes() const;
 
   /// Updates with the sum that ends with `micro_batch`; `read` are the versions that micro-batches
   /// under way went forward with. Notes the numbers in dump() if it `dumps`.
@@ -59,6 +69,7 @@ class StageWeights {
   void drop_versions(const std::set<int>& read) { drop_versions_before(version_, read); }
   const std::vector<NamedArray>& dump() const { return dump_; }
 
+  friend std::optional<std::int64_t> divided_states(const std::vector<StageWeights*>& stages);
   friend void place_weights(const std::vector<StageWeights*>& stages, Resident& resident);
 
  private:
@@ -68,17 +79,22 @@ class StageWeights {
     std::vector<char*> weights = {};
   };
   void add_parameters(int module, bool of_head);
+  void divide();
+  int states_of_number() const;
   std::int64_t bytes() const;
   void place(Resident& resident);
   GradientSum sum_at(char* room) const;
   void keep_version(const std::set<int>& read);
   void drop_versions_before(int newest, const std::set<int>& read);
-  void note(NamedArray& array, const char* values, double factor, bool adds);
+  void note(NamedArray& array, const TrainedParameter& parameter, const char* values, double factor,
+            bool adds);
 
   const Job& job_;
+  const int stage_;
   const bool keeps_versions_;
   StageDevice& device_;
   std::vector<TrainedParameter> parameters_;  // of the stage, then of its head
+  std::int64_t shard_ = 0;                    // numbers
   std::vector<char*> weights_, head_weights_;
   int version_ = 0;                      // of these; updates so far
   std::map<int, Version> versions_;      // but for the newest
@@ -88,6 +104,9 @@ class StageWeights {
   std::vector<NamedArray> dump_;
 };
 
+/// Returns the bytes of the optimiser's states of the stages of a rank, where replicas divide them:
+/// shards are of whole numbers, which the program's need not be.
+std::optional<std::int64_t> divided_states(const std::vector<StageWeights*>& stages);
 /// Places the weights of the stages of a rank, what belongs to them, and their first values.
 void place_weights(const std::vector<StageWeights*>& stages, Resident& resident);
 

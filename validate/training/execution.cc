@@ -32,8 +32,13 @@ void check_replicas(const Question& scenario) {
   if (scenario.cluster.executor.kind == RealDevices::Kind::Cuda) {
     refuse(scenario, "/parallel/data", "replicas are trained on CPUs; expected 1 on GPUs");
   }
-  if (data.zero_stage != 0) {
-    refuse(scenario, "/parallel/zero_stage", "replicas keep all that they update; expected 0");
+  if (data.zero_stage > 1) {
+    refuse(scenario, "/parallel/zero_stage",
+           "replicas keep whole weights and gradients; expected 0 or 1");
+  }
+  if (data.overlap_weights) {
+    refuse(scenario, "/parallel/overlap_weights",
+           "weights are exchanged right behind an update; expected false");
   }
   if (data.outer.any()) {
     refuse(scenario, "/parallel/outer", "outer steps are simulated only; expected it left out");
@@ -263,7 +268,13 @@ Plan plan_training(const Question& scenario, const NeuralNetwork& network, bool 
   check_executor(scenario, network, graph);
   Plan plan = make_plan(scenario);
   unfold_replicas(plan);
-  const Program program = settled(lower_plan(plan, 1), scenario.simulation.engine);
+  const Program lowered = lower_plan(plan, 1);
+  if (divides_updates(lowered) && leaves_numbers_open(lowered)) {
+    refuse(scenario, "/parallel/zero_stage",
+           "weights of replicas come together while other micro-batches in flight read them; "
+           "expected 0");
+  }
+  const Program program = settled(lowered, scenario.simulation.engine);
   check_job(scenario, job_of(plan, program, network, {}));
   return plan;
 }

@@ -21,11 +21,12 @@ namespace interlock {
 SmallTraining make_training(const TrainingText& text) {
   const int global = text.samples * text.micro_batches * text.replicas;
   const std::string schedule = text.schedule.empty() ? "" : R"(, "schedule": )" + text.schedule;
-  const std::string replicas = text.replicas == 1
-                                   ? ""
-                                   : R"(, "parallel": {"overlap_gradients": false, "data": )" +
-                                         std::to_string(text.replicas) + R"(, "pipeline": )" +
-                                         std::to_string(text.devices / text.replicas) + "}";
+  const std::string replicas =
+      text.replicas == 1
+          ? ""
+          : R"(, "parallel": {"overlap_gradients": false, "zero_stage": )" +
+                std::to_string(text.zero_stage) + R"(, "data": )" + std::to_string(text.replicas) +
+                R"(, "pipeline": )" + std::to_string(text.devices / text.replicas) + "}";
   const std::string document =
       R"({"model": )" + text.model + R"(, "cluster": {"kind": "uniform", "devices": )" +
       std::to_string(text.devices) +

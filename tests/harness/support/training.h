@@ -28,6 +28,7 @@ struct TrainingText {
   std::string schedule = "";  // "" is the default
   int devices = 2;
   int replicas = 1;       // that share the devices; `more` has no "parallel" if there are several
+  int zero_stage = 0;     // of replicas
   int samples = 2;        // of a micro-batch
   int micro_batches = 1;  // of a replica
   int steps = 1;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 
 #include "scenarios/plan/lower_plan.h"
@@ -35,6 +36,7 @@ Trained trained(const TrainingText& text, RunMode mode = RunMode::Sequential,
 /// A strategy with a schedule, in the words of a scenario.
 struct Way {
   std::string strategy, schedule;
+  bool divides = true;  // replicas may divide updates: one micro-batch of a stage is in flight
 };
 const std::vector<Way> kWays = {
     {R"("global")", R"("1f1b")"},
@@ -42,7 +44,7 @@ const std::vector<Way> kWays = {
     {R"("global")", R"("zb-h1")"},
     {R"("global")", R"("pipedream-2bw")"},
     {R"("local")", R"("eager")"},
-    {R"("pairwise")", R"({"kind": "eager", "in_flight": 2})"},
+    {R"("pairwise")", R"({"kind": "eager", "in_flight": 2})", false},
     {R"({"kind": "interlocking", "n_wise": 3})", ""},
     {R"({"kind": "chunked", "chunks": 2})", ""},
     {R"("greedy")", ""},
@@ -53,7 +55,8 @@ TEST_CASE("replicas come to what one copy comes to whose micro-batches hold all 
   double worst = 0;
   for (const std::string& model : {kResidualMlp, kTransformer}) {
     for (const Way& way : kWays) {
-      for (const int replicas : {2, 3}) {
+      for (const auto& [replicas, zero_stage] : {std::pair(2, 0), {3, 0}, {2, 1}, {3, 1}}) {
+        if (zero_stage > 0 && !way.divides) continue;
         TrainingText text = {.model = model,
                              .strategy = way.strategy,
                              .schedule = way.schedule,
@@ -65,12 +68,14 @@ TEST_CASE("replicas come to what one copy comes to whose micro-batches hold all 
         const Trained one = trained(text);
         text.devices = 2 * replicas;
         text.replicas = replicas;
+        text.zero_stage = zero_stage;
         text.samples = 2;
         const Trained all = trained(text);
         CAPTURE(model);
         CAPTURE(way.strategy);
         CAPTURE(way.schedule);
         CAPTURE(replicas);
+        CAPTURE(zero_stage);
         REQUIRE(all.losses.size() == one.losses.size());
         for (std::size_t stage = 0; stage < one.losses.size(); ++stage) {
           CHECK(all.losses[stage].size() == one.losses[stage].size() * replicas);
@@ -95,17 +100,22 @@ TEST_CASE("replicas come to what one copy comes to whose micro-batches hold all 
 }
 
 TEST_CASE("replicas on threads come to what one thread comes to, bit for bit") {
-  for (const Way& way : kWays) {
+  for (std::size_t i = 0; i < 2 * kWays.size(); ++i) {
+    const Way& way = kWays[i / 2];
+    const int zero_stage = static_cast<int>(i % 2);
+    if (zero_stage > 0 && !way.divides) continue;
     TrainingText text = {.model = kResidualMlp,
                          .strategy = way.strategy,
                          .schedule = way.schedule,
                          .devices = 6,
                          .replicas = 3,
+                         .zero_stage = zero_stage,
                          .micro_batches = 4,
                          .steps = 2};
     const Trained sequential = trained(text, RunMode::Sequential, {.poison = true});
     CAPTURE(way.strategy);
     CAPTURE(way.schedule);
+    CAPTURE(zero_stage);
     for (int repeat = 0; repeat < 8; ++repeat) {
       const Trained threads = trained(text, RunMode::Threads, {.poison = true});
       CHECK(threads.numbers == sequential.numbers);
@@ -131,6 +141,39 @@ TEST_CASE("replicas hold what each would hold alone") {
     REQUIRE(two.memory.size() == 4);
     for (std::size_t rank = 0; rank < 4; ++rank) {
       CHECK(two.memory[rank].peak == one.memory[rank % 2].peak);
+    }
+  }
+}
+
+TEST_CASE("replicas that divide updates hold states of their shard, a number more at most") {
+  for (const std::string& model : {kResidualMlp, kTransformer}) {
+    for (const int replicas : {2, 3}) {
+      TrainingText text = {.model = model,
+                           .devices = 2 * replicas,
+                           .replicas = replicas,
+                           .steps = 2,
+                           .optimizer = "adam"};
+      std::vector<std::array<std::int64_t, kMemoryClasses>> held;
+      for (const int zero_stage : {0, 1}) {
+        text.zero_stage = zero_stage;
+        for (const HeldMemory& memory : trained(text, RunMode::Sequential, {}).memory) {
+          held.push_back(memory.at_peak);
+        }
+      }
+      const auto ranks = static_cast<std::size_t>(2 * replicas);
+      for (std::size_t rank = 0; rank < ranks; ++rank) {
+        for (std::size_t c = 0; c < kMemoryClasses; ++c) {
+          const std::int64_t whole = held[rank][c], own = held[ranks + rank][c];
+          CAPTURE(rank);
+          if (c != static_cast<std::size_t>(MemoryClass::Optimizer)) {
+            CHECK(own == whole);
+          } else {
+            MESSAGE(whole, " bytes of states, ", own, " of each of ", replicas, " replicas");
+            CHECK(own * replicas >= whole);
+            CHECK(own * replicas <= whole + 8 * (replicas - 1));  // two floats of one weight
+          }
+        }
+      }
     }
   }
 }
@@ -184,7 +227,9 @@ TEST_CASE("exchanges that kernels do not do are refused with what to write inste
   CHECK(problem(R"("data": 2, "overlap_gradients": false)") == "");
   const std::vector<std::pair<std::string, std::string>> refused = {
       {R"("data": 2)", "/parallel/overlap_gradients: gradients of a step are exchanged at once"},
-      {R"("data": 2, "overlap_gradients": false, "zero_stage": 1)", "/parallel/zero_stage: "},
+      {R"("data": 2, "overlap_gradients": false, "zero_stage": 2)", "/parallel/zero_stage: "},
+      {R"("data": 2, "overlap_gradients": false, "zero_stage": 1, "overlap_weights": true)",
+       "/parallel/overlap_weights: "},
       {R"("data": 2, "overlap_gradients": false, "bucket": "1 kB")", "/parallel/bucket: "},
       {R"("data": 2, "overlap_gradients": false, "gradient_density": 0.1)",
        "/parallel/gradient_density: "},
