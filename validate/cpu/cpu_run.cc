@@ -27,7 +27,7 @@ struct Mailbox {
   std::deque<MessageBlocks> leaving;  // what the sender keeps until the transfer is over
 };
 
-/// What ranks have given to a collective which not all have joined: a stage, and its gradients or
+/// A collective that not all have joined yet: of each rank that has, a stage, and its gradients or
 /// weights.
 using Joined = std::map<int, std::pair<int, Block>>;  // by rank
 
