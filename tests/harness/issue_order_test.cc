@@ -149,7 +149,8 @@ TEST_CASE("what only engines can run is named") {
   TestChain replaying = make_chain(3, "dgl");
   CHECK(why_not_executable(program_of(replaying)).find("old inputs") != std::string::npos);
   Program grouped = program_of(make_chain(2, "gpipe"));
-  grouped.collectives.push_back({});  // a sum over replicas
+  grouped.replicas = 2;
+  grouped.collectives.push_back({});  // a sum over them
   CHECK(why_not_executable(grouped).empty());
   grouped.collectives.push_back({.kind = CollectiveKind::AllGather});
   CHECK(why_not_executable(grouped).find("collectives") != std::string::npos);

@@ -22,7 +22,9 @@ std::string why_not_executable(const Program& program) {
                              collective.axis == MeshAxis::Shard;
         return !whole && !divided;
       });
-  if (inside || others) {
+  const bool shared =
+      !program.collectives.empty() && program.replicas == 1;  // by a stage's devices
+  if (inside || others || shared) {
     return "it has collectives which only engines run; expected \"pipeline\", \"stages\" and "
            "\"data\" alone under \"parallel\", without offloading";
   }

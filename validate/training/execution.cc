@@ -36,6 +36,13 @@ void check_replicas(const Question& scenario) {
     refuse(scenario, "/parallel/zero_stage",
            "replicas keep whole weights and gradients; expected 0 or 1");
   }
+  if (data.zero_stage > 0 && scenario.layout.mesh.shard < scenario.layout.mesh.replicas()) {
+    refuse(scenario, "/parallel/shard", "all replicas divide updates; expected it left out");
+  }
+  if (scenario.training().schedule.replays) {
+    refuse(scenario, "/training/schedule",
+           "turns on old inputs would be each replica's own; expected \"data\" 1");
+  }
   if (data.overlap_weights) {
     refuse(scenario, "/parallel/overlap_weights",
            "weights are exchanged right behind an update; expected false");
@@ -98,6 +105,16 @@ void check_executor(const Question& scenario, const NeuralNetwork& network, bool
   }
   const CudaReport report = look_at_cuda();
   if (report.state != CudaState::Ready) refuse(scenario, "/cluster/executor", report.sentence);
+}
+
+/// Checks that no micro-batch can read weights which come together from several replicas. Two steps
+/// show whether a stage has several micro-batches in flight.
+void check_divided_updates(const Plan& plan) {
+  const Program program = lower_plan(plan, 2);
+  if (!divides_updates(program) || !leaves_numbers_open(program)) return;
+  refuse(plan.question, "/parallel/zero_stage",
+         "weights of replicas come together while other micro-batches in flight read them; "
+         "expected 0, or an \"in_flight\" of 1");
 }
 
 void run_on_threads(const Question& scenario, const Job& job, const ExecutionOptions& options,
@@ -268,13 +285,12 @@ Plan plan_training(const Question& scenario, const NeuralNetwork& network, bool 
   check_executor(scenario, network, graph);
   Plan plan = make_plan(scenario);
   unfold_replicas(plan);
-  const Program lowered = lower_plan(plan, 1);
-  if (divides_updates(lowered) && leaves_numbers_open(lowered)) {
-    refuse(scenario, "/parallel/zero_stage",
-           "weights of replicas come together while other micro-batches in flight read them; "
-           "expected 0");
+  if (!plan.replica_micro_batches.empty()) {
+    refuse(scenario, "/training/replica_micro_batches",
+           "replicas train as many micro-batches each; expected \"equal\"");
   }
-  const Program program = settled(lowered, scenario.simulation.engine);
+  check_divided_updates(plan);
+  const Program program = settled(lower_plan(plan, 1), scenario.simulation.engine);
   check_job(scenario, job_of(plan, program, network, {}));
   return plan;
 }

@@ -43,6 +43,8 @@ const std::vector<Way> kWays = {
     {R"("global")", R"("gpipe")"},
     {R"("global")", R"("zb-h1")"},
     {R"("global")", R"("pipedream-2bw")"},
+    {R"("global")", R"("pipedream")"},
+    {R"("global")", R"("features-replay")"},
     {R"("local")", R"("eager")"},
     {R"("pairwise")", R"({"kind": "eager", "in_flight": 2})", false},
     {R"({"kind": "interlocking", "n_wise": 3})", ""},
@@ -90,7 +92,7 @@ TEST_CASE("replicas come to what one copy comes to whose micro-batches hold all 
           const double error = distance(all.numbers.at(name), values);
           worst = std::max(worst, error);
           INFO(name);
-          CHECK(error <= 1e-9);
+          CHECK(error <= 1e-8);  // rounding, which Adam makes larger
         }
         ++trainings;
       }
@@ -206,41 +208,59 @@ TEST_CASE("where links are emulated, gradients take as long as their links say")
   }
 }
 
+/// Returns why a scenario cannot be trained on four devices; empty if it can.
+std::string refusal(const std::string& parallel, const std::string& training) {
+  const std::string document =
+      R"({"model": )" + kTransformer +
+      R"(, "cluster": {"kind": "uniform", "devices": 4, "device": "v100-32g", "executor": "cpu",
+            "link": {"latency": "3 us", "bandwidth": "1 GB/s"}},
+          "parallel": {)" +
+      parallel + R"(}, "training": {"micro_batch_size": 2, "precision": "fp32", "steps": 1,
+            "optimizer": "adam", )" +
+      training + "}}";
+  const Question question = load_questions(parse_json(document, "t.json")).front();
+  try {
+    plan_training(question, network_of(question), false);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
 TEST_CASE("exchanges that kernels do not do are refused with what to write instead") {
-  const auto problem = [](const std::string& parallel) -> std::string {
-    const std::string document =
-        R"({"model": )" + kTransformer +
-        R"(, "cluster": {"kind": "uniform", "devices": 4, "device": "v100-32g", "executor": "cpu",
-              "link": {"latency": "3 us", "bandwidth": "1 GB/s"}},
-            "parallel": {"pipeline": 2, )" +
-        parallel +
-        R"(}, "training": {"strategy": "global", "global_batch_size": 8, "micro_batches": 2,
-              "precision": "fp32", "optimizer": "adam", "steps": 1}})";
-    const Question question = load_questions(parse_json(document, "t.json")).front();
-    try {
-      plan_training(question, network_of(question), false);
-    } catch (const Error& error) {
-      return error.what();
-    }
-    return "";
+  struct Refused {
+    std::string parallel, words, training = R"("strategy": "global", "global_batch_size": 16)";
   };
-  CHECK(problem(R"("data": 2, "overlap_gradients": false)") == "");
-  const std::vector<std::pair<std::string, std::string>> refused = {
-      {R"("data": 2)", "/parallel/overlap_gradients: gradients of a step are exchanged at once"},
-      {R"("data": 2, "overlap_gradients": false, "zero_stage": 2)", "/parallel/zero_stage: "},
-      {R"("data": 2, "overlap_gradients": false, "zero_stage": 1, "overlap_weights": true)",
-       "/parallel/overlap_weights: "},
-      {R"("data": 2, "overlap_gradients": false, "bucket": "1 kB")", "/parallel/bucket: "},
-      {R"("data": 2, "overlap_gradients": false, "gradient_density": 0.1)",
-       "/parallel/gradient_density: "},
-      {R"("tensor": 2)", "devices that share a module's tensors are not executable"},
-      {R"("data": 2, "overlap_gradients": false, "gradient_reduction": "micro_batch")",
-       "/parallel/gradient_reduction: "}};
-  for (const auto& [parallel, words] : refused) {
-    CAPTURE(parallel);
-    const std::string said = problem(parallel);
+  const std::string behind = R"("overlap_gradients": false, )";
+  const std::string two = behind + R"("pipeline": 2, "data": 2)";
+  const std::string one = two + R"(, "zero_stage": 1)";
+  CHECK(refusal(two, Refused().training) == "");
+  CHECK(refusal(one, Refused().training) == "");
+  const std::vector<Refused> refused = {
+      {R"("pipeline": 2, "data": 2)", "/parallel/overlap_gradients: gradients of a step"},
+      {two + R"(, "zero_stage": 2)", "/parallel/zero_stage: replicas keep whole weights"},
+      {one + R"(, "overlap_weights": true)", "/parallel/overlap_weights: "},
+      {behind + R"("pipeline": 1, "data": 4, "zero_stage": 1, "shard": 2)", "/parallel/shard: "},
+      {two + R"(, "bucket": "1 kB")", "/parallel/bucket: "},
+      {two + R"(, "gradient_density": 0.1)", "/parallel/gradient_density: "},
+      {two + R"(, "gradient_reduction": "micro_batch")", "/parallel/gradient_reduction: "},
+      {R"("pipeline": 2, "tensor": 2)", "devices that share a module's tensors are not executable"},
+      {behind + R"("pipeline": 2, "stage_layouts": [{"data": 2}, {"data": 2}])",
+       "only engines run"},
+      {two, "/training/replica_micro_batches: ",
+       R"("strategy": "global", "global_batch_size": 16, "replica_micro_batches": [5, 3])"},
+      {two, "/training/schedule: turns on old inputs",
+       R"("strategy": "local", "schedule": "dgl", "global_batch_size": 4)"},
+      // One micro-batch a step: several are in flight all the same.
+      {one, "/parallel/zero_stage: weights of replicas come together",
+       R"("strategy": "local", "schedule": {"kind": "eager", "in_flight": 2},
+          "global_batch_size": 4)"}};
+  for (const Refused& one_of_them : refused) {
+    CAPTURE(one_of_them.parallel);
+    CAPTURE(one_of_them.training);
+    const std::string said = refusal(one_of_them.parallel, one_of_them.training);
     INFO(said);
-    CHECK(said.find(words) != std::string::npos);
+    CHECK(said.find(one_of_them.words) != std::string::npos);
     CHECK(said.find("expected") != std::string::npos);
   }
 }
