@@ -126,8 +126,10 @@ Count expected_ops(const TestChain& chain, const Schedule& schedule) {
       if (!passes) continue;
       expected[{s, OpKind::F, b, s}] = 1;
       if (chain.policy.vocabulary != VocabularySplit::Whole) {
+        const int ranks = static_cast<int>(schedule.ranks.size());  // of a stage each, or two
         for (const auto kind : {OpKind::S, OpKind::T, OpKind::E, OpKind::G}) {
-          expected[{s, kind, b, s}] = 1;
+          const bool readout = kind == OpKind::S || kind == OpKind::T;
+          if (readout ? s >= of_copy - ranks : s < ranks) expected[{s, kind, b, s}] = 1;
         }
       }
       if (roles[s].runs_next_part) expected[{s, OpKind::R, b, s}] = 1;

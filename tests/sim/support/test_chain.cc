@@ -139,9 +139,9 @@ bool may_defer(const TestChain& chain) {
 
 /// Returns whether each rank of `chain` may hold a part of the vocabulary.
 bool may_divide_vocabulary(const TestChain& chain) {
-  const int stages = stages_of_copy(chain);
+  const int ranks = ranks_of(chain), each = chain.policy.kind->layout == StageLayout::V ? 2 : 1;
   return chain.strategy.kind == StrategyKind::Global && vocabulary_problem(chain.policy).empty() &&
-         stages > 1 && ranks_of(chain) == stages;
+         ranks > 1 && ranks * each == stages_of_copy(chain);
 }
 
 void divide_vocabulary(TestChain& chain, Random& random) {
