@@ -44,7 +44,7 @@ std::string deferral_problem(const SchedulePolicy& policy) {
     return "a split backward puts off weight gradients of all layers; expected \"backward\" "
            "\"fused\" beside it";
   }
-  if (entry.layout == StageLayout::Mirrored) {
+  if (has_two_copies(entry.layout)) {
     return name + "has a readout on two ranks, each for some micro-batches" + others;
   }
   if (entry.one_at_a_time) {

@@ -118,9 +118,11 @@ Count expected_ops(const TestChain& chain, const Schedule& schedule) {
   const int every = update_every(chain), of_copy = schedule.stages / schedule.copies;
   for (int s = 0; s < schedule.stages; ++s) {
     for (int b = 0; b < schedule.micro_batches * schedule.steps; ++b) {
-      // Chimera takes units of p micro-batches, DualPipe a step; half of each goes through a copy.
-      const bool chimera = chain.policy.kind->name == "chimera";
-      const int unit = chimera ? of_copy : schedule.micro_batches;
+      // Chimera and BitPipe take units of p micro-batches, DualPipe a step; half of each goes
+      // through a copy.
+      const bool units =
+          chain.policy.kind->name == "chimera" || chain.policy.kind->name == "bitpipe";
+      const int unit = units ? static_cast<int>(schedule.ranks.size()) : schedule.micro_batches;
       const bool passes = b % unit * schedule.copies / unit == s / of_copy;
       if ((b + 1) % every == 0) expected[{s, OpKind::U, b, s}] = 1;
       if (!passes) continue;
