@@ -178,6 +178,8 @@ Json parallel_json(const Question& scenario) {
                      {"fragments", outer.fragments},
                      {"element_bytes", outer.element},
                      {"overlap", outer.overlap}};
+    if (outer.network_share > 0) json["outer"]["network_share"] = outer.network_share;
+    if (outer.compensates) json["outer"]["delay_compensation"] = true;
   }
   add_layers(json, scenario.layout);
   for (const Dimension dimension : mesh.order) {

@@ -160,7 +160,14 @@ ContractObject outer_object() {
            "Format in which outer gradients are exchanged; all else of outer steps is fp32."},
           {"overlap", whole(0, kMostOuterSteps), "0",
            "Steps for which training goes on before it waits for an exchange. At most `every`: "
-           "eager updates."}}};
+           "eager updates."},
+          {"network_share", number(0, 1), "0",
+           "Share of the time of `every` steps that exchanges are to take: as many as fit, at "
+           "least one of each fragment and at most one a step, of the fragments that have changed "
+           "most (CoCoDC's adaptive transmission). 0: each fragment goes once. With `overlap`."},
+          {"delay_compensation", boolean(), "false",
+           "A fragment that comes back is corrected for how its weights have moved meanwhile "
+           "(CoCoDC). With `overlap`."}}};
 }
 
 /// Returns the key of layers with degrees of their own, and the object of an entry.

@@ -168,8 +168,8 @@ std::vector<ContractKey> order_keys() {
       {"vocabulary", one_of({"whole", "vocab-1", "vocab-2"}), "whole",
        "`vocab-1`, `vocab-2`: every pipeline rank holds an equal part of the embedding and of the "
        "readout, and works on every micro-batch; algorithms 1 and 2 of arXiv 2411.05288, with two "
-       "reductions between the last forward and the last stage's backward, or one. With `1f1b`; "
-       "`slimpipe` takes `vocab-1`."},
+       "reductions between the last forward and the last stage's backward, or one. With `1f1b` and "
+       "`v-half`; `slimpipe` takes `vocab-1`."},
       {"message_order", one_of({"free", "rank", "pair"}), "free",
        "`free`: messages leave as soon as they are made. `rank`: sends and receives of a rank "
        "begin one after the other, each when the one before it is done, as on a communicator of "

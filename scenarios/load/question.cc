@@ -405,11 +405,13 @@ bool lays_elsewhere(const std::vector<int>& placement) {
 std::string vocabulary_problem(const Layout& layout, const Training& training,
                                const ModelGraph& graph) {
   const bool tensors = layout.sharding.tensor > 1;
-  if (layout.stages != layout.ranks() || layout.ranks() == 1) {
+  // A V has two stages a rank.
+  const bool of_v = training.schedule.kind->layout == StageLayout::V;
+  if ((!of_v && layout.stages != layout.ranks()) || layout.ranks() == 1) {
     return "it is divided among ranks of one stage each; expected 2 ranks or more, and as many "
            "stages";
   }
-  if (lays_elsewhere(layout.placement) || layout.lays_freely) {
+  if ((!of_v && lays_elsewhere(layout.placement)) || layout.lays_freely) {
     return "its first rank has the first stage, and its last the last; expected no "
            "parallel.placement, or each stage on the rank of its number";
   }

@@ -245,7 +245,7 @@ bool lays_freely(const ParallelKeys& parallel) {
 std::vector<int> read_placement(const ParallelKeys& parallel, const LayoutSize& layout,
                                 const LayoutBounds& bounds, Diagnostics& diagnostics) {
   const StageLayout laid = bounds.schedule ? bounds.schedule->kind->layout : StageLayout::Any;
-  std::vector<int> pattern = rank_pattern(layout, laid == StageLayout::V);
+  std::vector<int> pattern = rank_pattern(layout, has_v(laid));
   if (is_laid_by_file(bounds)) {
     const auto first = bounds.schedule->placement.begin();
     pattern = {first, first + layout.stages};
@@ -265,7 +265,7 @@ std::vector<int> read_placement(const ParallelKeys& parallel, const LayoutSize& 
   report(diagnostics, node,
          in_quotes(bounds.schedule->kind->name) +
              " lays stages on ranks itself; expected no placement, or " +
-             (laid == StageLayout::V ? "\"v\"" : "\"loop\""));
+             (has_v(laid) ? "\"v\"" : "\"loop\""));
   return {};
 }
 

@@ -351,6 +351,14 @@ void check_within(Section& section, const char* key, int value, int every) {
              std::to_string(value));
 }
 
+/// Reports `key` where nothing comes late, as no step runs beside an exchange.
+void check_late(Section& section, const char* key, bool asked, const OuterSteps& outer) {
+  if (!asked || outer.overlap > 0) return;
+  report(section.diagnostics(), *section.get(key),
+         "training waits for each exchange at once; expected \"overlap\" of 1 step or more beside "
+         "it");
+}
+
 /// Reads "outer", after the degrees and ZeRO; makes a shard of each worker.
 void read_outer(Section& parallel, ParallelKeys& keys) {
   const auto node = parallel.get("outer");
@@ -365,8 +373,12 @@ void read_outer(Section& parallel, ParallelKeys& keys) {
   outer.fragments = section.count("fragments");
   outer.overlap = section.count("overlap");
   outer.element = kElementBytes[static_cast<std::size_t>(section.choice("format"))];
+  outer.network_share = section.number("network_share");
+  outer.compensates = section.boolean("delay_compensation");
   section.finish();
   if (!mistakes.none()) return;
+  check_late(section, "network_share", outer.network_share > 0, outer);
+  check_late(section, "delay_compensation", outer.compensates, outer);
   check_within(section, "fragments", outer.fragments, outer.every);
   check_within(section, "overlap", outer.overlap, outer.every);
   const std::string problem = worker_problem(keys, workers);

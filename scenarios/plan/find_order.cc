@@ -52,6 +52,7 @@ bool lies_as(const Plan& plan, const ScheduleEntry& entry) {
       return stages % (entry.chunks * plan.question.layout.ranks()) == 0 &&
              all([&](int s) { return is_v(plan, s); });
     case StageLayout::Mirrored:
+    case StageLayout::MirroredV:
       return false;
   }
   return false;

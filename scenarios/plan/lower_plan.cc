@@ -254,7 +254,14 @@ void add_parts(const Plan& plan, const ModelGraph& graph, const Coordinates& at,
   const int context = plan.question.layout.mesh.degree(Dimension::Context);
   const VocabularyCost cost =
       vocabulary_cost(part, plan.schedule.vocabulary, samples * *graph.tokens_per_sample / context);
-  for (StageCost& stage : stages) add_vocabulary(part, cost, stage);
+  for (StageCost& stage : stages) stage.vocabulary = cost;
+  // In a V, a rank's stage on the way down has its part of the embedding, the other the readout.
+  const int ranks = plan.question.layout.ranks();
+  for (int stage = 0; stage < static_cast<int>(stages.size()); ++stage) {
+    const bool both = static_cast<int>(stages.size()) == ranks;
+    if (both || stage < ranks) add_vocabulary(part[0], stages[stage]);
+    if (both || stage >= ranks) add_vocabulary(part[1], stages[stage]);
+  }
 }
 
 }  // namespace

@@ -158,7 +158,7 @@ Plan lay_out_one_size(const Question& question) {
             .unfolded = question.simulation.unfolded.value_or(kFolded)};
   if (training.slices) plan.slices = cut_sequences(plan, *training.slices);
   const StageLayout laid = plan.schedule.kind->layout;
-  if (laid == StageLayout::Mirrored || plan.schedule.copies > 1) add_copy(plan);
+  if (has_two_copies(laid) || plan.schedule.copies > 1) add_copy(plan);
   const bool balanced = question.layout.partition.kind == PartitionRule::Kind::Balanced;
   if (balanced && is_mixed(question.cluster) && question.layout.rank_layouts.empty()) {
     plan.partition = fitting_partition(plan);

@@ -16,10 +16,15 @@ namespace {
 /// weights, and writes weights; the outer gradient is written once and read once in its format.
 constexpr double kMovedBytes = 7 * 4, kGradientPasses = 2;
 
+/// Bytes that a correction for weights that moved meanwhile moves besides: those from when the
+/// exchange began are written then and read now, those of now are read.
+constexpr double kCorrectionBytes = 3 * 4;
+
 /// Returns the time of the kernels of an outer step that updates `parameters`.
-Seconds update_time(double parameters, double element, const PriceInputs& prices) {
+Seconds update_time(double parameters, const OuterSteps& outer, const PriceInputs& prices) {
   if (prices.device.memory_bandwidth.value() <= 0 || parameters == 0) return Seconds(0);
-  const double bytes = parameters * (kMovedBytes + kGradientPasses * element);
+  const double moved = kMovedBytes + (outer.compensates ? kCorrectionBytes : 0);
+  const double bytes = parameters * (moved + kGradientPasses * outer.element);
   const Work update{.op_class = OpClass::Optimizer, .bytes = Bytes(bytes)};
   return time_of(update, prices.device, prices.precision);
 }
@@ -32,7 +37,7 @@ StageCost outer_cost(const Question& question, const StageCost& stage, const Pri
   const double parameters = outer_parameters(policy, question.layout.mesh, stage) / outer.fragments;
   const double on_host = question.training().offload.optimizer;
   StageCost cost;
-  cost.update.time = update_time(parameters, outer.element, prices) * (1 - on_host);
+  cost.update.time = update_time(parameters, outer, prices) * (1 - on_host);
   cost.update.memory_bound = 1;
   cost.whole_gradients = Bytes(parameters * outer.element);
   cost.whole_weights = (stage.whole_weights - stage.frozen) / outer.fragments;
@@ -106,11 +111,14 @@ void add_outer_steps(const Plan& plan, const LowerInputs& inputs, const MeasureI
   const OuterSteps& outer = plan.question.layout.data_parallel.outer;
   const Measurement all = measure_outer(plan, inputs, asked, true);
   const Seconds alone = measure_outer(plan, inputs, asked, false).metrics.step_time;
-  const OuterCycle cycle = {.every = outer.every,
-                            .fragments = outer.fragments,
-                            .overlap = outer.overlap,
-                            .exchange = all.metrics.step_time - alone,
-                            .apply = alone};
+  OuterCycle cycle = {.every = outer.every,
+                      .exchanges = outer.fragments,
+                      .overlap = outer.overlap,
+                      .exchange = all.metrics.step_time - alone,
+                      .apply = alone};
+  if (outer.network_share > 0) {
+    cycle.exchanges = exchanges_within(outer.network_share, cycle, measured.metrics.step_time);
+  }
   add_outer_steps(cycle, all, measured);
   set_rates(asked, measured.metrics);
 }

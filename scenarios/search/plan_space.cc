@@ -479,7 +479,7 @@ std::vector<int> PlanSpace::usual_chunks(int ranks) const {
 /// Returns the numbers of stages that each of `ranks` ranks may have under `schedule`.
 std::vector<int> PlanSpace::chunks_of(const JsonValue& schedule, int ranks) const {
   const ScheduleEntry* entry = find_schedule(kind_of(schedule));
-  if (entry != nullptr && entry->layout == StageLayout::V) return {entry->chunks};
+  if (entry != nullptr && has_v(entry->layout)) return {entry->chunks};
   if (entry == nullptr || entry->layout != StageLayout::Loop || ranks == 1) return {1};
   const bool object = schedule.kind == JsonValue::Kind::Object;
   const JsonValue* own = object ? schedule.find("chunks") : nullptr;

@@ -27,16 +27,16 @@ class Cycles {
 
   /// Runs one more cycle; returns the time at its end.
   Seconds next() {
-    for (int fragment = 0; fragment < cycle_.fragments; ++fragment) {
+    for (int exchange = 0; exchange < cycle_.exchanges; ++exchange) {
       const std::int64_t begins =
-          cycles_ * cycle_.every + std::int64_t{cycle_.every} * (fragment + 1) / cycle_.fragments;
+          cycles_ * cycle_.every + std::int64_t{cycle_.every} * (exchange + 1) / cycle_.exchanges;
       apply_until(begins);
       pass_to(begins);
       network_free_ = std::max(network_free_, now_) + cycle_.exchange;
       under_way_.push_back({begins + cycle_.overlap, network_free_});
       if (cycle_.overlap == 0) apply_until(begins);
     }
-    ++cycles_;  // the last fragment begins with the last step
+    ++cycles_;  // the last exchange begins with the last step
     return now_;
   }
 
@@ -158,12 +158,18 @@ Seconds busiest_link(const OuterCycle& cycle, const Metrics& outer,
   for (std::size_t l = 0; l < outer.links.size(); ++l) {
     const double part =
         static_cast<double>(outer.links[l].stands_for) / metrics.links[same[l]].stands_for;
-    carries[same[l]] += outer.links[l].utilisation * part * cycle.fragments * outer.step_time;
+    carries[same[l]] += outer.links[l].utilisation * part * cycle.exchanges * outer.step_time;
   }
   return carries.empty() ? Seconds(0) : *std::max_element(carries.begin(), carries.end());
 }
 
 }  // namespace
+
+int exchanges_within(double share, const OuterCycle& cycle, Seconds step) {
+  const double fit = share * cycle.every * step.value() / cycle.exchange.value();
+  if (!(fit < cycle.every)) return cycle.every;
+  return std::max(cycle.exchanges, static_cast<int>(fit));
+}
 
 Seconds cycle_time(const OuterCycle& cycle, Seconds step) {
   Cycles cycles(cycle, step);
@@ -189,7 +195,7 @@ void add_outer_steps(const OuterCycle& cycle, const Measurement& outer, Measurem
   const std::vector<std::size_t> same = same_links(outer, measured);
   const Seconds all = std::max(cycle_time(cycle, metrics.step_time),
                                busiest_link(cycle, outer.metrics, same, metrics));
-  const OuterShares shares = {.outer_steps = static_cast<double>(cycle.fragments) / cycle.every,
+  const OuterShares shares = {.outer_steps = static_cast<double>(cycle.exchanges) / cycle.every,
                               .before = metrics.step_time,
                               .after = all / cycle.every,
                               .outer = outer.metrics.step_time};

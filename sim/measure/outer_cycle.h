@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Simulations give the times of a step and of the exchange of one fragment; between exchanges lie
-// hundreds of equal steps. Fragment f of F begins to be exchanged at the end of step H (f + 1) / F,
-// rounded down, of each cycle of H. The network carries one exchange after the other. After
+// hundreds of equal steps. Exchange e of E, of a fragment each, begins at the end of step
+// H (e + 1) / E, rounded down, of each cycle of H. The network carries one after the other. After
 // `overlap` more steps all devices wait until the exchange is done, and apply it; without overlap
 // they wait at once.
 //
-// Example: H = 6, F = 2, steps of 10 ms, exchanges of 25 ms that take 1 ms to apply.
+// Example: H = 6, E = 2, steps of 10 ms, exchanges of 25 ms that take 1 ms to apply.
 //   overlap 0   10 10 10 [25 1] 10 10 10 [25 1]              112 ms, 18.7 ms a step
 //   overlap 2   10 10 10 | 10 10 [5 1] 10 | 10 10 [5 1] ...   72 ms, 12 ms a step
 // Source: Streaming DiLoCo, arXiv 2501.18512, algorithm 2.
@@ -18,10 +18,15 @@
 namespace interlock {
 
 struct OuterCycle {
-  int every = 1, fragments = 1, overlap = 0;  // 1 <= fragments <= every, 0 <= overlap <= every
+  int every = 1, exchanges = 1, overlap = 0;  // 1 <= exchanges <= every, 0 <= overlap <= every
   Seconds exchange;  // of one fragment between workers, if nothing else is on its links
   Seconds apply;     // its outer step, and what devices of a worker exchange for it
 };
+
+/// Returns the exchanges of a cycle that take `share` of the time of its steps, each of which takes
+/// `step`: at least those of `cycle`, at most one a step.
+/// Source: CoCoDC, arXiv 2504.17672, adaptive transmission.
+int exchanges_within(double share, const OuterCycle& cycle, Seconds step);
 
 /// Returns the time of a cycle of `cycle.every` steps, each of which takes `step` by itself, in the
 /// long run.

@@ -87,8 +87,9 @@ void add_up_parts(StageCost& stage) {
   stage.reduces_each_backward = stage.parts.front().reduces_each_backward;
 }
 
-/// Bytes of outer states: the weights after the last exchange, and the momentum, both in fp32.
-constexpr double kSynchronised = 4, kOuterMomentum = 4;
+/// Bytes of outer states: the weights after the last exchange, and the momentum, both in fp32; and
+/// those of a fragment as it was when its exchange began.
+constexpr double kSynchronised = 4, kOuterMomentum = 4, kWhenSent = 4;
 
 /// Adds what outer steps keep on a device. While an exchange goes on beside training, its outer
 /// gradients have room of their own; else they take that of gradients, which is free then.
@@ -97,7 +98,8 @@ void add_outer_states(const DataParallel& policy, const Mesh& mesh, StageCost& s
   const double parameters = outer_parameters(policy, mesh, stage);
   stage.state.optimizer += Bytes(parameters * (kSynchronised + kOuterMomentum));
   if (outer.overlap == 0) return;
-  stage.outer_buffer = Bytes(parameters * outer.element / outer.fragments);
+  const double held = outer.element + (outer.compensates ? kWhenSent : 0);
+  stage.outer_buffer = Bytes(parameters * held / outer.fragments);
 }
 
 }  // namespace

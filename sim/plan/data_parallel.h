@@ -33,6 +33,8 @@ struct OuterSteps {
   int every = 0;  // steps between two exchanges of the same weights; 0: there are no outer steps
   int fragments = 1;            // of the weights, exchanged one after the other
   int overlap = 0;              // steps that training goes on for before it waits for an exchange
+  double network_share = 0;     // of a cycle that exchanges may take; 0: each fragment goes once
+  bool compensates = false;     // corrects a fragment that comes late, see docs/parallelism.md
   double element = 4;           // bytes of an outer gradient of one parameter
   double gradient_element = 4;  // bytes of an inner one, by which parameters are counted
   bool now = false;             // what is lowered is the outer step of a fragment itself

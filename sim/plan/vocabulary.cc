@@ -286,15 +286,11 @@ VocabularyCost vocabulary_cost(const std::vector<StageCost>& part, VocabularySpl
   return cost;
 }
 
-void add_vocabulary(const std::vector<StageCost>& part, const VocabularyCost& cost,
-                    StageCost& stage) {
-  stage.vocabulary = cost;
-  for (const StageCost& module : part) {
-    stage.state += module.state;
-    stage.update += module.update;
-    stage.sweeps += module.sweeps;
-    stage.more_sent += module.more_sent;
-  }
+void add_vocabulary(const StageCost& part, StageCost& stage) {
+  stage.state += part.state;
+  stage.update += part.update;
+  stage.sweeps += part.sweeps;
+  stage.more_sent += part.more_sent;
 }
 
 std::array<OpCost*, 8> costs_of_ops(StageCost& stage) { return ops_of(stage); }

@@ -35,9 +35,8 @@ DividedVocabulary divide_vocabulary(const ModelGraph& graph, int ranks, const Pr
 VocabularyCost vocabulary_cost(const std::vector<StageCost>& part, VocabularySplit split,
                                double tokens_per_micro_batch);
 
-/// Adds states and updates of a rank's part of the vocabulary, priced in `part`, to its stage.
-void add_vocabulary(const std::vector<StageCost>& part, const VocabularyCost& cost,
-                    StageCost& stage);
+/// Adds states and updates of a rank's part of the embedding, or of the readout, to its stage.
+void add_vocabulary(const StageCost& part, StageCost& stage);
 
 /// Returns the costs of the ops of a stage that may have exchanges, those of its rank's part of the
 /// vocabulary among them; no cost is part of another.

@@ -241,7 +241,7 @@ TEST_CASE("Hanayo is never slower than 1F1B and never holds more, however many m
 
 TEST_CASE("long steps of two-way schedules last as long as they do in full") {
   const std::vector<std::pair<std::string, int>> chunks_of = {
-      {"dualpipe", 1}, {"dualpipe-v", 2}, {"chimera", 1}, {"hanayo", 2}};
+      {"dualpipe", 1}, {"dualpipe-v", 2}, {"chimera", 1}, {"bitpipe", 2}, {"hanayo", 2}};
   for (const auto& family : chunks_of) {
     const std::string& kind = family.first;
     Trial trial = pipeline(kind, 4, 16000, {1.1, 1.3, 0.7}, family.second);

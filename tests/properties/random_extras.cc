@@ -111,6 +111,10 @@ class Extras {
     if (parallel_["data"].get<int>() % 2 == 0 && chance(0.6)) outer["workers"] = 2;
     if (chance(0.5)) outer["fragments"] = random_.integer(1, every);
     if (chance(0.5)) outer["overlap"] = random_.integer(0, every);
+    if (outer.value("overlap", 0) > 0) {
+      if (chance(0.3)) outer["network_share"] = 0.1 * random_.integer(1, 10);
+      outer["delay_compensation"] = chance(0.3);
+    }
     parallel_["outer"] = outer;
   }
 

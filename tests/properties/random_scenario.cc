@@ -292,8 +292,8 @@ class Draw {
                                                            "1f1b",          "gpipe",
                                                            "zb-h1",         "features-replay"};
     static const std::vector<std::string> laid = {
-        "interleaved", "breadth-first", "interleaved-zb", "zb-v",  "dualpipe",   "dualpipe-v",
-        "chimera",     "hanayo",        "v-half",         "v-min", "pipeoffload"};
+        "interleaved", "breadth-first", "interleaved-zb", "zb-v",   "dualpipe", "dualpipe-v",
+        "chimera",     "bitpipe",       "hanayo",         "v-half", "v-min",    "pipeoffload"};
     keys["strategy"] = "global";
     laid_ = chance(0.35);
     const std::string name = one_of(laid_ ? laid : in_any_layout);

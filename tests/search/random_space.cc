@@ -139,7 +139,9 @@ std::vector<std::pair<int, int>> expert_degrees(const Json& space, int tensor, i
 
 std::vector<int> chunks_of(const std::string& schedule) {
   if (schedule == "interleaved") return {2};
-  if (schedule == "zb-v" || schedule == "v-half" || schedule == "dualpipe-v") return {2};
+  if (schedule == "zb-v" || schedule == "v-half" || schedule == "dualpipe-v" ||
+      schedule == "bitpipe")
+    return {2};
   return {1};
 }
 
@@ -217,9 +219,10 @@ JsonValue random_plan(const std::string& text, Random& random) {
   int pipeline = one_of(divisors, random);
   while (devices % (tensor * pipeline) != 0) pipeline /= 2;
   const bool global = space["training"]["strategy"] == "global";
-  const std::vector<std::string> orders = {
-      "gpipe",  "1f1b",          "eager-1f1b", "interleaved", "zb-h1",   "zb-h2", "zb-v",
-      "v-half", "breadth-first", "hanayo",     "dualpipe-v",  "chimera", "naive", "naive-split"};
+  const std::vector<std::string> orders = {"gpipe",         "1f1b",   "eager-1f1b", "interleaved",
+                                           "zb-h1",         "zb-h2",  "zb-v",       "v-half",
+                                           "breadth-first", "hanayo", "dualpipe-v", "chimera",
+                                           "bitpipe",       "naive",  "naive-split"};
   const Json order = global ? Json(one_of(orders, random)) : Json(nullptr);
   const std::string name = global ? order.get<std::string>() : "";
   const int chunks = name == "interleaved" || name == "breadth-first" || name == "hanayo"

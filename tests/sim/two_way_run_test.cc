@@ -28,7 +28,7 @@ TestChain with_state(TestChain chain) {
 }
 
 TEST_CASE("engines agree on every two-way schedule, whatever ops and transfers take") {
-  for (const std::string_view kind : {"dualpipe", "dualpipe-v", "chimera", "hanayo"}) {
+  for (const std::string_view kind : {"dualpipe", "dualpipe-v", "chimera", "bitpipe", "hanayo"}) {
     for (int p : {2, 4}) {
       for (int m : {2 * p, 4 * p}) {
         TestChain chain = with_state(pipeline(kind, p, m, {2, 3, 1, 0, 0.5, 500, 700}));
@@ -50,9 +50,9 @@ TEST_CASE("engines agree on every two-way schedule, whatever ops and transfers t
 }
 
 TEST_CASE("two-way schedules never deadlock, with or without transfers and a barrier") {
-  for (const std::string_view kind : {"dualpipe", "dualpipe-v", "chimera", "hanayo"}) {
+  for (const std::string_view kind : {"dualpipe", "dualpipe-v", "chimera", "bitpipe", "hanayo"}) {
     for (int p = 2; p <= 10; p += 2) {
-      for (int m = 2 * p; m <= 6 * p; m += kind == "chimera" ? p : 2) {
+      for (int m = 2 * p; m <= 6 * p; m += kind == "chimera" || kind == "bitpipe" ? p : 2) {
         TestChain chain = pipeline(kind, p, m, {.output = m % 4 == 0 ? 0.0 : 3000.0});
         chain.steps = 3;
         chain.policy.barrier = m % 3 == 0;
@@ -127,7 +127,7 @@ TEST_CASE("an update waits for the gradients of the other copy") {
 }
 
 TEST_CASE("a step of many micro-batches is as small a program as a short one") {
-  for (const std::string_view kind : {"dualpipe", "dualpipe-v", "chimera", "hanayo"}) {
+  for (const std::string_view kind : {"dualpipe", "dualpipe-v", "chimera", "bitpipe", "hanayo"}) {
     const auto size = [&](int m) { return program_of(pipeline(kind, 8, m)).instructions.size(); };
     INFO(schedule_named(kind).name);
     CHECK(size(80) == size(6400));

@@ -14,7 +14,7 @@
 namespace interlock::two_way_test {
 namespace {
 
-constexpr std::string_view kTwoWays[] = {"dualpipe", "dualpipe-v", "chimera", "hanayo"};
+constexpr std::string_view kTwoWays[] = {"dualpipe", "dualpipe-v", "chimera", "bitpipe", "hanayo"};
 
 TestChain pipeline(std::string_view kind, int ranks, int micro_batches, int steps = 1,
                    const ChainStage& stage = {}) {

@@ -165,6 +165,40 @@ TEST_CASE("Streaming DiLoCo: exchanges beside steps, as a list of all steps has 
   }
 }
 
+TEST_CASE(
+    "CoCoDC: as many exchanges as take a share of the steps, as a list of all steps has them") {
+  int more = 0, most = 0;
+  for (const int every : {12, 30}) {
+    for (const int fragments : {1, 3, 5}) {
+      for (const int overlap : {1, 4, 12}) {
+        for (const double share : {0.11, 0.43, 0.76, 0.99}) {
+          const double step = 4 * kModule, exchange = all_reduce(2, kModuleMb * 4 * 2) / fragments;
+          int exchanges = fragments;
+          while (exchanges < every && (exchanges + 1) * exchange <= share * every * step)
+            ++exchanges;
+          more += exchanges > fragments ? 1 : 0;
+          most += exchanges == every ? 1 : 0;
+          const std::string asked = R"(, "network_share": )" + std::to_string(share);
+          const Metrics metrics =
+              metrics_of(trial_of({2, 4, 1}, key_of({every, fragments, overlap, "fp32"}, asked)));
+          INFO("H = " << every << ", " << fragments << " fragments, overlap " << overlap << ", "
+                      << share << " of the network: " << exchanges << " exchanges of " << exchange
+                      << " ms");
+          const double expected = listed({every, exchanges, overlap, "fp32"}, step, exchange);
+          CHECK(metrics.step_time.value() / kMs == doctest::Approx(expected).epsilon(1e-6));
+          // An all-reduce of two members has each send as much as it sums.
+          const double sent = kModuleMb * kMegabyte * 4 * 2 / fragments * exchanges / every;
+          for (const LinkMetrics& link : metrics.links) {
+            CHECK(link.bytes.value() == doctest::Approx(sent).epsilon(1e-6));
+          }
+        }
+      }
+    }
+  }
+  CHECK(more > 20);
+  CHECK(most > 3);
+}
+
 TEST_CASE("fragments need an F-th of the bandwidth at a time, and as much traffic") {
   const auto with = [](int fragments) {
     return metrics_of(trial_of({4, 2, 1}, key_of({100, fragments, 0})));
@@ -230,6 +264,28 @@ TEST_CASE("outer states are 8 bytes a parameter, divided within workers; a buffe
             doctest::Approx(0.5 * parameters / members / 2));
     }
   }
+}
+
+TEST_CASE("what comes late is corrected from a copy of its fragment, and 12 bytes a parameter") {
+  const double parameters = 4 * kModuleMb * kMegabyte / 2;
+  const auto with = [](const std::string& more) {
+    LayoutTrial trial = trial_of({2, 4, 1}, key_of({10, 2, 5, "fp4"}, more));
+    trial.cluster = at_switch(2, "1 TB/s");
+    return metrics_of(trial);
+  };
+  const Metrics plain = with(""), corrected = with(R"(, "delay_compensation": true)");
+  const auto held = [](const Metrics& metrics) {
+    const auto communication = static_cast<std::size_t>(MemoryClass::Communication);
+    return metrics.devices.front().memory[communication].value();
+  };
+  CHECK(held(corrected) - held(plain) == doctest::Approx(4 * parameters / 2));
+  const auto updating = [](const Metrics& metrics) {
+    const auto update = static_cast<std::size_t>(TimeUse::Update);
+    return metrics.devices.front().time[update] * metrics.step_time.value() * 10;
+  };
+  const double reached = 0.85;  // as below
+  CHECK(updating(corrected) - updating(plain) ==
+        doctest::Approx(parameters * 12 / 1e12 / reached).epsilon(1e-6));
 }
 
 TEST_CASE("an outer update moves 28 bytes a parameter, and outer gradients twice") {
@@ -305,6 +361,12 @@ TEST_CASE("outer steps that mean nothing are refused with what to write") {
   refused(R"("data": 4, "outer": {"every": 5, "fragments": 6})",
           "at most the 5 steps of \"every\"");
   refused(R"("data": 4, "outer": {"every": 5, "overlap": 6})", "at most the 5 steps of \"every\"");
+  for (const char* const late : {R"("network_share": 0.5)", R"("delay_compensation": true)"}) {
+    refused(std::string(R"("data": 4, "outer": {"every": 5, )") + late + "}",
+            "expected \"overlap\" of 1 step or more beside it");
+  }
+  refused(R"("data": 4, "outer": {"every": 5, "overlap": 1, "network_share": 2})",
+          "expected a number from 0 to 1");
   refused(R"("data": 4, "zero_stage": 1, "shard": 2, "outer": {"every": 5, "workers": 2})",
           "expected \"workers\" of \"outer\" alone");
   refused(R"("data": 4, "expert": 2, "outer": {"every": 5})", "expected no \"expert\"");

@@ -7,7 +7,8 @@
 //     gradients that S made; B on the last stage, and T on every rank
 //     (the sum of logits; T on every rank; the sum of gradients; B on the last stage)
 //   B on the first stage; its gradient to all ranks; G on every rank
-// Sums and broadcasts have a communicator each. A broadcast leaves when its sender has made it:
+// Sums have a communicator, and broadcasts of each rank that sends some; in a V the first rank has
+// both ends of the model. A broadcast leaves when its sender has made it:
 // those who receive it join it a whole op before they need it, so that the sender comes last, and
 // none of their kernels waits for it before S or G. What ranks send in a sum is held until that is
 // done; what a broadcast brings is held from the op before the one that reads it, but for the first
@@ -22,7 +23,10 @@ void OpLowering::emit_of_vocabulary(Opcode code, const Op& op, VocabularyExchang
   using enum VocabularyExchange;
   const VocabularyCost& cost = costs_.of_stage(op).vocabulary;
   const bool sums = what == Embedded || what == Logits || what == HiddenGradient;
-  const MeshAxis from = what == Hidden ? MeshAxis::FromLast : MeshAxis::FromFirst;
+  const std::vector<int>& ranks = inputs_.schedule.rank_of_stage;
+  const int first = costs_.first_of_replica(op.stage), last = costs_.last_of_replica(op.stage);
+  const bool v = ranks[first] == ranks[last];
+  const MeshAxis from = what == Hidden && !v ? MeshAxis::FromLast : MeshAxis::FromFirst;
   Exchange exchange = {.kind = sums ? CollectiveKind::AllReduce : CollectiveKind::Broadcast,
                        .axis = sums ? MeshAxis::Pipeline : from,
                        .bytes = what == Logits ? cost.statistics : cost.hidden};
@@ -38,8 +42,10 @@ void OpLowering::emit_of_vocabulary(Opcode code, const Op& op, VocabularyExchang
 
 /// Returns whether `op` reads what another rank broadcasts.
 bool OpLowering::reads_broadcast(const Op& op) const {
-  return (op.kind == OpKind::S && op.stage != costs_.last_of_replica(op.stage)) ||
-         (op.kind == OpKind::G && op.stage != costs_.first_of_replica(op.stage));
+  const std::vector<int>& ranks = inputs_.schedule.rank_of_stage;
+  const int last = costs_.last_of_replica(op.stage), first = costs_.first_of_replica(op.stage);
+  return (op.kind == OpKind::S && ranks[op.stage] != ranks[last]) ||
+         (op.kind == OpKind::G && ranks[op.stage] != ranks[first]);
 }
 
 void OpLowering::receive_ahead(const Op& next) {
@@ -115,7 +121,8 @@ void OpLowering::hand_to_vocabulary(const Op& op) {
   if (op.kind == OpKind::F && op.stage == costs_.last_of_replica(op.stage)) {
     emit_of_vocabulary(Opcode::Record, op, VocabularyExchange::Hidden);
   }
-  if (op.kind != OpKind::F && op.stage == costs_.first_of_replica(op.stage)) {
+  const bool sends_gradient = op.kind == OpKind::I || op.kind == OpKind::B;
+  if (sends_gradient && op.stage == costs_.first_of_replica(op.stage)) {
     emit_of_vocabulary(Opcode::Record, op, VocabularyExchange::EmbeddedGradient);
   }
 }

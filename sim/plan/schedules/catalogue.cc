@@ -44,7 +44,7 @@ std::string deferral_problem(const SchedulePolicy& policy) {
     return "a split backward puts off weight gradients of all layers; expected \"backward\" "
            "\"fused\" beside it";
   }
-  if (entry.layout == StageLayout::Mirrored) {
+  if (has_two_copies(entry.layout)) {
     return name + "has a readout on two ranks, each for some micro-batches" + others;
   }
   if (entry.one_at_a_time) {
@@ -61,9 +61,10 @@ std::string deferral_problem(const SchedulePolicy& policy) {
 
 std::string vocabulary_problem(const SchedulePolicy& policy) {
   const ScheduleEntry& entry = *policy.kind;
-  if (entry.name != "1f1b" && !entry.even_slices) {
+  const bool of_v = entry.name == "v-half";
+  if (entry.name != "1f1b" && !of_v && !entry.even_slices) {
     return "\"" + entry.name +
-           "\" has no order that runs parts of the vocabulary; expected \"1f1b\", or "
+           "\" has no order that runs parts of the vocabulary; expected \"1f1b\", \"v-half\" or "
            "\"slimpipe\"";
   }
   if (entry.even_slices && policy.vocabulary == VocabularySplit::OneBarrier) {
@@ -71,7 +72,7 @@ std::string vocabulary_problem(const SchedulePolicy& policy) {
            "\" makes gradients of logits when a slice goes back, long after its logits; expected "
            "\"vocab-1\"";
   }
-  if (policy.split_backward) {
+  if (policy.split_backward && !of_v) {
     return "its order is that of whole backwards; expected \"backward\" \"fused\" beside it";
   }
   if (policy.deferred_readout > 0) {

@@ -19,10 +19,6 @@ struct ScheduleEntry;
 /// Returns the schedule of that name. REQUIRES: there is one.
 const ScheduleEntry& schedule_named(std::string_view name);
 
-/// How a schedule lays stages on ranks. Any: as the scenario says. Loop: 0, 1, 2, 0, 1, 2, ...; V:
-/// 0, 1, 2, 2, 1, 0, ...; Mirrored: one stage a rank, and a second copy of the model in reverse.
-enum class StageLayout { Any, OneEach, Loop, V, Mirrored };
-
 /// The part of a forward that its backward finds. Kept: all of it; Replayed: the input of the
 /// stage, from which the forward is run again; Rebuilt: nothing, the input is computed back from
 /// the output, which therefore travels with the gradient (reversible stages); the last stage holds

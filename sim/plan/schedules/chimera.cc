@@ -47,13 +47,7 @@ Schedule make_chimera(const ScheduleInputs& inputs) {
 
 std::string chimera_problem(const ScheduleShape& shape) {
   if (std::string wrong = mirrored_problem(shape); !wrong.empty()) return wrong;
-  const int p = shape.ranks, m = shape.micro_batches;
-  if (m % p == 0) return "";
-  const int more = (m / p + 1) * p;
-  return "takes a micro-batch for each rank at a time; expected a multiple of " +
-         std::to_string(p) + " micro-batches, such as " +
-         (m > p ? std::to_string(more - p) + " or " : "") + std::to_string(more) + ", got " +
-         std::to_string(m);
+  return whole_units_problem(shape);
 }
 
 }  // namespace

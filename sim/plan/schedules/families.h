@@ -15,6 +15,7 @@
   entry(dual_pipe) \
   entry(dual_pipe_v) \
   entry(chimera) \
+  entry(bitpipe) \
   entry(hanayo) \
   entry(eager_one_f_one_b) \
   entry(seq1f1b) \

@@ -88,6 +88,14 @@ struct Sequence {
   int lead = 0, tail = 0;
 };
 
+/// How a schedule lays stages on ranks. Any: as the scenario says. Loop: 0, 1, 2, 0, 1, 2, ...; V:
+/// 0, 1, 2, 2, 1, 0, ...; Mirrored, MirroredV: one each, or a V, and a second copy in reverse.
+enum class StageLayout { Any, OneEach, Loop, V, Mirrored, MirroredV };
+constexpr bool has_two_copies(StageLayout of) { return of >= StageLayout::Mirrored; }
+constexpr bool has_v(StageLayout of) {
+  return of == StageLayout::V || of >= StageLayout::MirroredV;
+}
+
 /// Replicas that are simulated one by one have stages and ranks of their own, as copies have.
 /// Stages are counted over all copies of the model: copy c of a model of S stages has stages
 /// [c * S, (c + 1) * S), and a micro-batch goes through one copy. With token slices a micro-batch

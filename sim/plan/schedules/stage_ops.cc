@@ -68,6 +68,16 @@ std::string mirrored_problem(const ScheduleShape& shape) {
          std::to_string(shape.ranks + 1) + ", got " + std::to_string(shape.ranks);
 }
 
+std::string whole_units_problem(const ScheduleShape& shape) {
+  const int p = shape.ranks, m = shape.micro_batches;
+  if (m % p == 0) return "";
+  const int more = (m / p + 1) * p;
+  return "takes a micro-batch for each rank at a time; expected a multiple of " +
+         std::to_string(p) + " micro-batches, such as " +
+         (m > p ? std::to_string(more - p) + " or " : "") + std::to_string(more) + ", got " +
+         std::to_string(m);
+}
+
 std::string one_v_problem(const ScheduleShape& shape) {
   if (shape.stages == 2 * shape.ranks) return "";
   return "goes down and up again once; expected 2 chunks, got " +

@@ -59,6 +59,8 @@ std::vector<std::vector<int>> stages_of_ranks(const ScheduleInputs& inputs);
 /// Says what is wrong with a shape for two copies of the model in opposite directions, as
 /// ScheduleEntry::problem says it.
 std::string mirrored_problem(const ScheduleShape& shape);
+/// Does so for units of as many micro-batches as ranks.
+std::string whole_units_problem(const ScheduleShape& shape);
 /// Does so for one V: a stage on the way down and one on the way up.
 std::string one_v_problem(const ScheduleShape& shape);
 

@@ -10,6 +10,8 @@
 //
 // The moves need p + 2 micro-batches; of fewer, those that are missing are left out, as ZB-V does.
 // From p + 4 on, more micro-batches repeat the same six cells.
+// Parts of a vocabulary that V-half's ranks divide: see VTurns.
+//
 // Source of the patterns: Qi et al., Pipeline Parallelism with Controllable Memory, arXiv
 // 2405.15362, and its authors' code (github.com/sail-sg/zero-bubble-pipeline-parallelism, commit
 // 39f2c18, zerobubble/scheduler/zbv_greedy.py). The one move into earlier cells is ours; it comes
@@ -18,6 +20,7 @@
 #include <array>
 #include <optional>
 
+#include "base/error.h"
 #include "sim/plan/schedules/families.h"
 #include "sim/plan/schedules/stage_ops.h"
 
@@ -214,6 +217,186 @@ Schedule make_v_shape(const ScheduleInputs& inputs, VPattern pattern) {
   return schedule;
 }
 
+/// V-half whose ranks also run their parts of the vocabulary: the pattern with a period more from
+/// forwards to input halves for each barrier, and its passes in the order of their cells. In a turn
+/// all ranks run parts: E of the micro-batch that `kept` turns later comes in, T of the one before,
+/// S of the one whose last forward has ended on rank 0 a pass ago (the broadcast's time), G of one
+/// that has gone back. Where a turn lies among the passes of a rank follows from times, all passes
+/// alike and parts without any; what rank 0 has from parts it runs behind their turn.
+/// Source: Yeung et al., arXiv 2411.05288, and the branch v-half-vocab of sail-sg/
+/// zero-bubble-pipeline-parallelism (scheduler/zbv_greedy.py, passes.py).
+class VTurns {
+ public:
+  VTurns(int ranks, int micro_batches, int barriers)
+      : ranks_(ranks),
+        kept_(ranks / 2 + 1),
+        count_(std::min(micro_batches, 2 * kept_ + 6)),
+        more_(micro_batches - count_),
+        barriers_(barriers) {
+    for (int r = 0; r < ranks; ++r) rows_.push_back(row_of(r));
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (int r = 0; r < ranks_; ++r) moved = run(r) || moved;
+    }
+    for (const Row& row : rows_) CHECK(row.next == row.passes.size(), "an order that can be run");
+  }
+
+  Sequence sequence(const ScheduleInputs& inputs, const std::vector<int>& stages, int rank) const;
+
+ private:
+  /// VForward0 to VInput0, then weight halves of the stage on the way up, and on the way down.
+  static constexpr int kKinds = 6;
+  struct Pass {
+    int kind, number, start;
+  };
+  struct Row {
+    std::vector<Pass> passes;
+    std::size_t next = 0;  // the first that has not run
+    int free = 0;
+    std::array<std::vector<int>, kKinds> ends;  // (kinds, numbers) of those that have run
+  };
+
+  Row row_of(int rank) const;
+  bool run(int rank);
+  /// Returns when a pass has all that it needs; nothing if that is not known yet.
+  std::optional<int> ready_at(int rank, const Pass& pass) const;
+  /// Returns when a pass has ended; nothing if it has not.
+  std::optional<int> end_of(int rank, int kind, int number) const {
+    const std::vector<int>& ends = rows_[rank].ends[kind];
+    return number < static_cast<int>(ends.size()) ? std::optional(ends[number]) : std::nullopt;
+  }
+  /// Returns when turn `number` is, if that is known: between passes that begin then and later.
+  std::optional<int> turn_at(int number) const {
+    const auto end = end_of(0, VForward1, std::min(number, count_ - 1));
+    if (!end) return end;
+    return *end + (number < count_ ? 1 : 5);  // the last T comes two passes of both kinds later
+  }
+  void append_turn(std::vector<Op>& body, const ScheduleInputs& inputs,
+                   const std::vector<int>& stages, int turn) const;
+
+  int ranks_;
+  int kept_;   // micro-batches, without what barriers take
+  int count_;  // micro-batches, enough to show all of the order
+  int more_;   // that repeat the turn in its middle
+  int barriers_;
+  std::vector<Row> rows_;
+};
+
+VTurns::Row VTurns::row_of(int rank) const {
+  std::array<int, 4> first = v_half_pattern(ranks_, rank);
+  first[VInput1] += kPeriod * barriers_;
+  first[VInput0] += kPeriod * barriers_;
+  const int end = first[VInput0] + kPeriod * (count_ - 1) + 1;
+  std::vector<std::optional<Pass>> cells(static_cast<std::size_t>(end));
+  for (int kind = 0; kind < VWeight; ++kind) {
+    for (int number = 0; number < count_; ++number) {
+      cells[first[kind] + kPeriod * number] = {kind, number, 0};
+    }
+  }
+  Row row;
+  std::array<int, kKinds> made = {};
+  const auto add = [&](const Pass& pass) {
+    row.passes.push_back(pass);
+    ++made[pass.kind];
+  };
+  const auto add_weights = [&] {  // those that wait, of the way up before those of the way down
+    for (const int kind : {4, 5}) {
+      if (made[kind] < made[kind - 2]) return add({kind, made[kind], 0});
+    }
+  };
+  for (const auto& cell : cells) cell ? add(*cell) : add_weights();
+  while (made[5] < count_) add_weights();
+  return row;
+}
+
+std::optional<int> VTurns::ready_at(int rank, const Pass& pass) const {
+  const auto [kind, number, start] = pass;
+  if (kind >= VWeight) return end_of(rank, kind - 2, number);
+  const bool down = kind == VForward0 || kind == VInput1;
+  if (rank != (down ? 0 : ranks_ - 1)) return end_of(down ? rank - 1 : rank + 1, kind, number);
+  if (kind == VForward0 && number < kept_) return 0;
+  if (!down) return end_of(rank, kind - 1, number);
+  const auto turn = turn_at(kind == VForward0 ? number - kept_ : number + barriers_ - 1);
+  return turn ? std::optional(*turn + 1) : turn;
+}
+
+bool VTurns::run(int rank) {
+  Row& row = rows_[rank];
+  const std::size_t before = row.next;
+  for (; row.next < row.passes.size(); ++row.next) {
+    Pass& pass = row.passes[row.next];
+    const std::optional<int> ready = ready_at(rank, pass);
+    if (!ready) break;
+    pass.start = std::max(row.free, *ready);
+    row.free = pass.start + 1;
+    row.ends[pass.kind].push_back(row.free);
+  }
+  return row.next != before;
+}
+
+void VTurns::append_turn(std::vector<Op>& body, const ScheduleInputs& inputs,
+                         const std::vector<int>& stages, int turn) const {
+  const auto add = [&](OpKind kind, int stage, int number) {
+    if (number >= 0 && number < count_) body.push_back(global_op(inputs, kind, stage, number));
+  };
+  if (turn < count_) add(OpKind::E, stages[0], turn + kept_);
+  add(OpKind::T, stages[1], turn - 1);
+  if (turn == count_) return;
+  add(OpKind::S, stages[1], turn);
+  add(OpKind::G, stages[0], turn - kept_ - 2);
+}
+
+Sequence VTurns::sequence(const ScheduleInputs& inputs, const std::vector<int>& stages,
+                          int rank) const {
+  const int middle = kept_ + 3;  // a turn that those before and behind it are like
+  RunWriter order;
+  std::vector<Op> body;
+  int turn = -1;
+  const auto end_turn = [&] {
+    for (Op& op : body) op.micro_batch += turn > middle ? more_ : 0;
+    if (turn == middle && more_ > 0) {
+      order.append_loop(body, more_ + 1, 1);
+    } else if (!body.empty()) {
+      order.append(body);
+    }
+    body.clear();
+  };
+  const auto begin_turn = [&] {
+    end_turn();
+    append_turn(body, inputs, stages, ++turn);
+  };
+  for (int b = 0; b < std::min(kept_, count_); ++b) {
+    order.append({global_op(inputs, OpKind::E, stages[0], b)});
+  }
+  for (const auto& [kind, number, start] : rows_[rank].passes) {
+    while (turn < count_ && *turn_at(turn + 1) < start) begin_turn();
+    const OpKind op = kind >= VWeight ? OpKind::W : kind <= VForward1 ? OpKind::F : OpKind::I;
+    const bool up = kind == VForward1 || kind == VInput1 || kind == VWeight;
+    body.push_back(global_op(inputs, op, stages[up ? 1 : 0], number));
+  }
+  while (turn < count_) begin_turn();
+  end_turn();
+  for (int b = std::max(inputs.micro_batches - kept_ - 2, 0); b < inputs.micro_batches; ++b) {
+    order.append({global_op(inputs, OpKind::G, stages[0], b)});
+  }
+  order.append_updates(inputs, stages);
+  return {order.take(), inputs.steps, inputs.micro_batches};
+}
+
+Schedule make_v_half(const ScheduleInputs& inputs) {
+  if (inputs.policy.vocabulary == VocabularySplit::Whole) {
+    return make_v_shape(inputs, v_half_pattern);
+  }
+  Schedule schedule = empty_schedule(inputs);
+  const auto stages = stages_of_ranks(inputs);
+  const int barriers = inputs.policy.vocabulary == VocabularySplit::TwoBarriers ? 2 : 1;
+  const VTurns turns(static_cast<int>(stages.size()), inputs.micro_batches, barriers);
+  for (std::size_t rank = 0; rank < stages.size(); ++rank) {
+    schedule.ranks[rank] = {turns.sequence(inputs, stages[rank], static_cast<int>(rank))};
+  }
+  return schedule;
+}
+
 }  // namespace
 
 // The formulas of the stash are the authors'; they give the bubble's leading term, p/2m, alone. In
@@ -227,7 +410,7 @@ ScheduleEntry schedules::v_half() {
           .chunks = 2,
           .summary = "zb-v in half of its memory, with some idle time",
           .source = "Qi et al., arXiv 2405.15362",
-          .make = [](const ScheduleInputs& in) { return make_v_shape(in, v_half_pattern); },
+          .make = make_v_half,
           .problem = one_v_problem,
           .period = every_micro_batch,
           .bubble = {"(3p - 7) / (6m + 3p - 7), p even",

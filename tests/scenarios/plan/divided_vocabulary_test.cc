@@ -24,8 +24,8 @@ Overrides on_ranks(int ranks, const Overrides& more) {
       more));
 }
 
-std::string divided(const std::string& ways) {
-  return R"(training.schedule={"kind": "1f1b", "vocabulary": ")" + ways + "\"}";
+std::string divided(const std::string& ways, const std::string& kind = "1f1b") {
+  return R"(training.schedule={"kind": ")" + kind + R"(", "vocabulary": ")" + ways + "\"}";
 }
 
 /// Returns weights, gradients and states of the optimiser of each rank.
@@ -67,6 +67,22 @@ TEST_CASE("every rank holds an equal part of the embedding and of the readout, i
   }
 }
 
+TEST_CASE("the first rank of a V, which has both ends of a model, holds a part of them, too") {
+  for (const int ranks : {2, 4}) {
+    const double words = 2 * kVocabulary * kHidden * 16, part = words / ranks;
+    const Overrides all = on_ranks(
+        ranks, {ranks == 2 ? "partition=[2, 1, 1, 2]" : "partition=[2, 1, 1, 1, 1, 1, 1, 2]"});
+    for (const char* const ways : {"vocab-1", "vocab-2"}) {
+      const std::vector<double> whole = states_of(joined(all, {divided("whole", "v-half")}));
+      const std::vector<double> parts = states_of(joined(all, {divided(ways, "v-half")}));
+      for (int rank = 0; rank < ranks; ++rank) {
+        INFO(ways << ", rank " << rank << " of " << ranks);
+        CHECK(parts[rank] - whole[rank] == doctest::Approx(rank == 0 ? part - words : part));
+      }
+    }
+  }
+}
+
 TEST_CASE("outputs cross in two bytes a number, and three numbers of fp32 for each token") {
   const double output = 2 * kTokens * kHidden, statistics = 3 * 4 * kTokens;
   for (const bool two : {true, false}) {
@@ -88,12 +104,13 @@ TEST_CASE("outputs cross in two bytes a number, and three numbers of fp32 for ea
 }
 
 TEST_CASE("as many flops are executed, and bounds are met by what is simulated") {
-  for (const int ranks : {2, 4}) {
+  for (const auto& [ranks, kind] :
+       {std::pair(2, "1f1b"), {4, "1f1b"}, {2, "v-half"}, {4, "v-half"}}) {
     const ScenarioResult whole = run(on_ranks(ranks, {}));
     for (const char* const ways : {"vocab-1", "vocab-2"}) {
-      const ScenarioResult parts = run(on_ranks(ranks, {divided(ways)}));
+      const ScenarioResult parts = run(on_ranks(ranks, {divided(ways, kind)}));
       const Metrics &one = whole.measurement.metrics, &other = parts.measurement.metrics;
-      INFO(ways << ", " << ranks << " ranks");
+      INFO(ways << ", " << ranks << " ranks, " << kind);
       CHECK(*other.mfu * other.step_time.value() ==
             doctest::Approx(*one.mfu * one.step_time.value()).epsilon(1e-9));
       const StepEstimate bound = estimate_step(parts.plan, Grade::PlanBound);
@@ -226,8 +243,8 @@ TEST_CASE("what has no part of a vocabulary, or cannot wait for one, is refused 
   CHECK(refused({divided("vocab-3")}).find(place) == 0);
   CHECK(refused({R"(training.schedule={"kind": "gpipe", "vocabulary": "vocab-1"})"}) ==
         place +
-            "\"gpipe\" has no order that runs parts of the vocabulary; expected \"1f1b\", or "
-            "\"slimpipe\"");
+            "\"gpipe\" has no order that runs parts of the vocabulary; expected \"1f1b\", "
+            "\"v-half\" or \"slimpipe\"");
   CHECK(refused({R"(training.schedule={"kind": "1f1b", "backward": "split",
                      "vocabulary": "vocab-1"})"}) ==
         place + "its order is that of whole backwards; expected \"backward\" \"fused\" beside it");

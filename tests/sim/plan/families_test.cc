@@ -90,11 +90,11 @@ void for_small_shapes(const std::function<void(TestChain&)>& visit) {
     for (int ranks = 1; ranks <= 4; ++ranks) {
       for (int chunks = 1; chunks <= 4; ++chunks) {
         for (int m = 1; m <= 9; ++m) {
-          const bool copied = entry.layout == StageLayout::Mirrored;
-          if (copied && chunks > 1) continue;
+          const bool copied = has_two_copies(entry.layout);
+          if (copied && chunks != entry.chunks) continue;
           if (entry.layout == StageLayout::OneEach && chunks > 1) continue;
           Random random(231, ++shapes);
-          TestChain chain = make_laid_chain(ranks, kind, {}, copied ? 2 : chunks);
+          TestChain chain = make_laid_chain(ranks, kind, {}, copied ? 2 * chunks : chunks);
           if (is_plain(chain)) {
             for (int s = 0; s < ranks * chunks; ++s) chain.rank_of_stage[s] = s % ranks;
           }

@@ -354,7 +354,7 @@ TestChain random_case(Random& random) {
 
 TEST_CASE("every op ends when the list of events says, or both stand for ever") {
   int stood = 0, ran = 0, pairs = 0, mirrored = 0;
-  for (int seed = 0; seed < cases(300); ++seed) {
+  for (int seed = 0; seed < cases(400); ++seed) {
     Random random(188833, static_cast<std::uint64_t>(seed));
     const TestChain chain = random_case(random);
     INFO("seed " << seed << ": " << describe(chain));

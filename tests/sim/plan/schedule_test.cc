@@ -118,16 +118,20 @@ Count expected_ops(const TestChain& chain, const Schedule& schedule) {
   const int every = update_every(chain), of_copy = schedule.stages / schedule.copies;
   for (int s = 0; s < schedule.stages; ++s) {
     for (int b = 0; b < schedule.micro_batches * schedule.steps; ++b) {
-      // Chimera takes units of p micro-batches, DualPipe a step; half of each goes through a copy.
-      const bool chimera = chain.policy.kind->name == "chimera";
-      const int unit = chimera ? of_copy : schedule.micro_batches;
+      // Chimera and BitPipe take units of p micro-batches, DualPipe a step; half of each goes
+      // through a copy.
+      const bool units =
+          chain.policy.kind->name == "chimera" || chain.policy.kind->name == "bitpipe";
+      const int unit = units ? static_cast<int>(schedule.ranks.size()) : schedule.micro_batches;
       const bool passes = b % unit * schedule.copies / unit == s / of_copy;
       if ((b + 1) % every == 0) expected[{s, OpKind::U, b, s}] = 1;
       if (!passes) continue;
       expected[{s, OpKind::F, b, s}] = 1;
       if (chain.policy.vocabulary != VocabularySplit::Whole) {
+        const int ranks = static_cast<int>(schedule.ranks.size());  // of a stage each, or two
         for (const auto kind : {OpKind::S, OpKind::T, OpKind::E, OpKind::G}) {
-          expected[{s, kind, b, s}] = 1;
+          const bool readout = kind == OpKind::S || kind == OpKind::T;
+          if (readout ? s >= of_copy - ranks : s < ranks) expected[{s, kind, b, s}] = 1;
         }
       }
       if (roles[s].runs_next_part) expected[{s, OpKind::R, b, s}] = 1;

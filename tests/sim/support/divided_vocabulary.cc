@@ -13,14 +13,19 @@ namespace interlock::divided_vocabulary {
 
 TestChain chain_of(const Case& c, double stash) {
   std::vector<ChainStage> stages;
-  for (int s = 0; s < c.ranks; ++s) {
-    stages.push_back({.forward = c.forward.empty() ? 1 : c.forward[s],
-                      .backward_input = c.backward.empty() ? 2 : c.backward[s],
-                      .backward_weight = 0,
+  const auto of_stage = [](const std::vector<double>& times, int stage, double otherwise) {
+    return times.empty() ? otherwise : times[stage];
+  };
+  for (int s = 0; s < c.ranks * (c.v ? 2 : 1); ++s) {
+    stages.push_back({.forward = of_stage(c.forward, s, 1),
+                      .backward_input = of_stage(c.backward, s, c.v ? 1 : 2),
+                      .backward_weight = of_stage(c.weight, s, c.v ? 1 : 0),
                       .update = c.update,
                       .stash = stash});
   }
-  TestChain chain = make_chain(stages, c.slices > 0 ? "slimpipe" : "1f1b");
+  TestChain chain = c.v ? make_laid_chain(c.ranks, "v-half")
+                        : make_chain(stages, c.slices > 0 ? "slimpipe" : "1f1b");
+  if (c.v) chain.costs = make_chain(stages, "v-half").costs;
   const auto op = [](double seconds) { return OpCost{Seconds(seconds), Flops(1), Flops(1)}; };
   for (StageCost& stage : chain.costs) {
     stage.vocabulary = {.s = op(c.s),
@@ -47,14 +52,16 @@ TestChain chain_of(const Case& c, double stash) {
 std::vector<Step> order_of(const TestChain& chain, int rank) {
   std::vector<Step> order;
   for (const Op& op : expand(schedule_of(chain).ranks[rank][0])) {
-    if (op.kind != OpKind::U) order.push_back({letter(op.kind), op.micro_batch});
+    const bool of_stage = chain.policy.kind->name == "v-half" && !of_vocabulary(op.kind);
+    if (op.kind == OpKind::U) continue;
+    order.push_back({letter(op.kind), op.micro_batch, of_stage ? op.stage : -1});
   }
   return order;
 }
 
 namespace {
 
-/// By kind, rank, micro-batch.
+/// By kind, stage, micro-batch; parts of the vocabulary by rank.
 using Times = std::map<std::tuple<char, int, int>, double>;
 
 /// Returns when each op of some steps ends, by the rules of the paper alone. Sums are those of all
@@ -69,9 +76,10 @@ class EventList {
       orders_.emplace_back();
       for (int step = 0; step < steps; ++step) {
         for (const Step& one : order_of(of_step, rank)) {
-          orders_[rank].push_back({one.kind, one.micro_batch + step * m_});
+          orders_[rank].push_back({one.kind, one.micro_batch + step * m_, one.stage});
         }
-        orders_[rank].push_back({'U', (step + 1) * m_ - 1});
+        orders_[rank].push_back({'U', (step + 1) * m_ - 1, rank});
+        if (c.v) orders_[rank].push_back({'U', (step + 1) * m_ - 1, 2 * c.ranks - 1 - rank});
       }
     }
     free_.resize(c.ranks, 0);
@@ -95,45 +103,47 @@ class EventList {
  private:
   bool advance(int rank) {
     if (next_[rank] == orders_[rank].size()) return false;
-    const auto [kind, b] = orders_[rank][next_[rank]];
-    const double ready = ready_at(kind, rank, b);
+    const auto [kind, b, stage] = orders_[rank][next_[rank]];
+    const int at = stage < 0 ? rank : stage;
+    const double ready = ready_at(kind, at, b);
     if (ready < 0) return false;
-    const double end = free_[rank] = std::max(free_[rank], ready) + time_of(kind, rank);
-    ends_[{kind, rank, b}] = end;
+    const double end = free_[rank] = std::max(free_[rank], ready) + time_of(kind, at);
+    ends_[{kind, at, b}] = end;
     ++next_[rank];
     if (kind == 'E') join('e', b, end, c_.hidden);
     if (kind == 'S') join('l', b, end, c_.statistics + (c_.barriers == 1 ? c_.hidden : 0));
     if (kind == 'T' && c_.barriers == 2) join('h', b, end, c_.hidden);
-    if (kind == 'F' && rank == c_.ranks - 1) spread('x', b, end, last_sent_);
-    if (kind == 'B' && rank == 0) spread('y', b, end, first_sent_);
+    if (kind == 'F' && at == last_stage()) spread('x', b, end, c_.v ? first_sent_ : last_sent_);
+    if (kind == back() && at == 0) spread('y', b, end, first_sent_);
     return true;
   }
-  double ready_at(char kind, int rank, int b) const {
-    const int last = c_.ranks - 1;
-    if (kind == 'F') return rank == 0 ? done('e', b) : ended('F', rank - 1, b);
-    if (kind == 'B' && rank < last) return ended('B', rank + 1, b);
-    if (kind == 'B') return done(c_.barriers == 1 ? 'l' : 'h', b);
-    if (kind == 'S') return rank == last ? ended('F', last, b) : done('x', b);
+  int last_stage() const { return c_.ranks * (c_.v ? 2 : 1) - 1; }
+  char back() const { return c_.v ? 'I' : 'B'; }
+  double ready_at(char kind, int at, int b) const {
+    const int last = last_stage(), sender = c_.v ? 0 : last;
+    if (kind == 'F') return at == 0 ? done('e', b) : ended('F', at - 1, b);
+    if (kind == back() && at < last) return ended(kind, at + 1, b);
+    if (kind == back()) return done(c_.barriers == 1 ? 'l' : 'h', b);
+    if (kind == 'W') return ended('I', at, b);
+    if (kind == 'S') return at == sender ? ended('F', last, b) : done('x', b);
     if (kind == 'T') return done('l', b);
-    if (kind == 'G') return rank == 0 ? ended('B', 0, b) : done('y', b);
+    if (kind == 'G') return at == 0 ? ended(back(), 0, b) : done('y', b);
     return 0;
   }
-  double ended(char kind, int rank, int b) const {
-    const auto found = ends_.find({kind, rank, b});
+  double ended(char kind, int at, int b) const {
+    const auto found = ends_.find({kind, at, b});
     return found == ends_.end() ? -1 : found->second;
   }
   double done(char what, int b) const {
     const auto found = done_.find({what, b});
     return found == done_.end() ? -1 : found->second;
   }
-  double time_of(char kind, int rank) const {
-    const std::map<char, double> times = {{'F', c_.forward[rank]},
-                                          {'B', c_.backward[rank]},
-                                          {'S', c_.s},
-                                          {'T', c_.t},
-                                          {'E', c_.e},
-                                          {'G', c_.g},
-                                          {'U', c_.update}};
+  double time_of(char kind, int at) const {
+    if (kind == 'F') return c_.forward[at];
+    if (kind == back()) return c_.backward[at];
+    if (kind == 'W') return c_.weight[at];
+    const std::map<char, double> times = {
+        {'S', c_.s}, {'T', c_.t}, {'E', c_.e}, {'G', c_.g}, {'U', c_.update}};
     return times.at(kind);
   }
   /// Two trees carry half of the bytes each: down, or up and down.
@@ -184,6 +194,19 @@ Case random_case(Random& random) {
   return c;
 }
 
+Case random_v_case(Random& random) {
+  Case c = random_case(random);
+  c.v = true;
+  c.forward.clear();
+  c.backward.clear();
+  for (int s = 0; s < 2 * c.ranks; ++s) {
+    c.forward.push_back(0.1 + 3 * random.uniform());
+    c.backward.push_back(0.1 + 3 * random.uniform());
+    c.weight.push_back(0.1 + 2 * random.uniform());
+  }
+  return c;
+}
+
 std::string fault_of_events(const Case& c, const TestChain& chain) {
   EventList list(c, chain, chain.steps);
   const Times ends = list.run();
@@ -193,10 +216,12 @@ std::string fault_of_events(const Case& c, const TestChain& chain) {
   if (!realised.deadlock.empty()) return realised.deadlock;
   if (realised.log.spans.size() != ends.size()) return "another number of ops";
   for (const Span& span : realised.log.spans) {
-    const char kind = letter(program.ops[span.op].kind);
-    const auto found = ends.find({kind, span.rank, span.micro_batch});
+    const OpInfo& op = program.ops[span.op];
+    const char kind = letter(op.kind);
+    const int at = of_vocabulary(op.kind) ? span.rank : op.stage;
+    const auto found = ends.find({kind, at, span.micro_batch});
     const double end = span.end.value();
-    if (found == ends.end() || std::abs(end - found->second) > 1e-9 * end) {
+    if (found == ends.end() || std::abs(end - found->second) > 1e-9 * (1 + end)) {
       return std::string(1, kind) + std::to_string(span.micro_batch) + " of rank " +
              std::to_string(span.rank) + " ends at " + std::to_string(end);
     }

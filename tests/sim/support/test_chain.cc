@@ -123,8 +123,8 @@ TestChain random_shape(Random& random, std::string_view kind, int most_stages) {
     for (int stage = 0; stage < stages; ++stage) chain.rank_of_stage[stage] = stage % ranks;
     chain.micro_batches = random.integer(1, 4);
   } else {
-    const bool copied = entry.layout == StageLayout::Mirrored;
-    chain = make_laid_chain(random.integer(1, 4), kind, {}, copied ? 2 : random.integer(1, 4));
+    const int rows = has_two_copies(entry.layout) ? 2 * entry.chunks : random.integer(1, 4);
+    chain = make_laid_chain(random.integer(1, 4), kind, {}, rows);
     chain.micro_batches = random.integer(1, 12);
   }
   if (entry.slices) chain.slices = random.integer(1, 3);
@@ -139,9 +139,9 @@ bool may_defer(const TestChain& chain) {
 
 /// Returns whether each rank of `chain` may hold a part of the vocabulary.
 bool may_divide_vocabulary(const TestChain& chain) {
-  const int stages = stages_of_copy(chain);
+  const int ranks = ranks_of(chain), each = chain.policy.kind->layout == StageLayout::V ? 2 : 1;
   return chain.strategy.kind == StrategyKind::Global && vocabulary_problem(chain.policy).empty() &&
-         stages > 1 && ranks_of(chain) == stages;
+         ranks > 1 && ranks * each == stages_of_copy(chain);
 }
 
 void divide_vocabulary(TestChain& chain, Random& random) {
@@ -225,15 +225,15 @@ TestChain make_chain(int stages, std::string_view kind) {
 
 TestChain make_laid_chain(int ranks, std::string_view kind, const ChainStage& stage, int chunks) {
   const ScheduleEntry& entry = schedule_named(kind);
-  const int copies = entry.layout == StageLayout::Mirrored ? 2 : 1;
-  const int rows = chunks > 0 ? chunks : entry.chunks * copies;
+  const int copies = has_two_copies(entry.layout) ? 2 : 1;
+  const int rows = chunks > 0 ? chunks : entry.chunks * copies, of = rows / copies;
   TestChain chain = make_chain(std::vector<ChainStage>(std::size_t{1} * rows * ranks, stage), kind);
   chain.copies = copies;
-  chain.policy.chunks = rows / copies;
+  chain.policy.chunks = of;
   chain.cluster = mesh(ranks);
   for (int i = 0; i < rows * ranks; ++i) {
-    const bool back = entry.layout != StageLayout::Loop && i / ranks % 2 == 1;
-    chain.rank_of_stage[i] = back ? ranks - 1 - i % ranks : i % ranks;
+    const int turns = entry.layout == StageLayout::Loop ? 0 : i / ranks % of + i / ranks / of;
+    chain.rank_of_stage[i] = turns % 2 == 1 ? ranks - 1 - i % ranks : i % ranks;
   }
   return chain;
 }
