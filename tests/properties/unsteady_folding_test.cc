@@ -46,11 +46,7 @@ void check(LayoutTrial trial, Count& count) {
   const Metrics& all = whole.measurement.metrics;
   for (const Unfolded& unfolded : foldings(whole.plan.question.layout.mesh)) {
     if (unfolded == whole.plan.unfolded) continue;
-    std::string fold;
-    for (int i = 0; i + 1 < kDimensions; ++i) {
-      if (!unfolded[i]) fold += (fold.empty() ? "\"" : ", \"") + dimension_names()[i] + "\"";
-    }
-    trial.fold = "[" + fold + "]";
+    trial.fold = folded_dimensions(unfolded);
     INFO(document(trial));
     try {
       const ScenarioResult folded = run(trial);
