@@ -1,7 +1,8 @@
 // Measuring: find the steady state, then read the metrics of a window of it.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Outline: look for a repeat in five steps. If they show one, its window is known, and exactly fill
+// Outline: look for a repeat in three steps, then in five. If they show one, its window is known,
+// and exactly fill
 // + measured (+ drain) steps are run and collected. Else run a few more steps than wanted; while
 // there is no repeat, more, up to a bound that the question sets, not its folding; then those of
 // the window likewise. A short run keeps its log and is collected from it; a long one is run twice,
@@ -28,6 +29,8 @@ constexpr std::int64_t kFewTasks =
     100'000;                    // fit in a cache: cheaper kept than run again, explained at once
 constexpr int kStepsMore = 4;   // than wanted, to look for a repeat in
 constexpr int kStepsAhead = 5;  // that show most repeats
+constexpr int kStepsAlike =
+    3;  // that show the repeat of a run whose steps are alike from the first
 constexpr std::int64_t kMostTasksInReport = 5'000'000;
 constexpr double kMostTasksSearched = 5e6, kMostWorkSearched = 7e7;  // see is_searched()
 constexpr int kGrowth = 4;                                           // from one search to the next
@@ -134,21 +137,31 @@ struct SteadyWindow {
 /// Searches few steps of `program`, which is lowered for more, for a repeat, and makes it one of
 /// the steps that hold the window that is wanted. Returns nothing, and leaves `program` as it was,
 /// if it is no loop over steps, if so few show no repeat, or if times are not whole ticks: then a
-/// step may differ from the one before it by a tick now and then.
+/// step may differ from the one before it by a tick now and then. Steps that are alike from the
+/// first, and never meet, have the figures of one of them, but for rounding: it is the window if
+/// the fewest steps are asked for.
 std::optional<SteadyWindow> look_ahead(Program& program, const MeasureInputs& inputs) {
   const int given = program.steps;
   CHECK(given >= kStepsAhead, "a program of more steps than are looked at");
   const bool whole_ticks = !shares_links(program) && inputs.engine != EngineKind::SimGrid;
   if (!whole_ticks || !loops_over_steps(program)) return std::nullopt;
-  set_steps(program, kStepsAhead);
-  StepLog steps(program);
-  run_program(program, inputs.engine, {.span = [&](const Span& span) { steps.add(span); }});
-  const std::optional<StepWindow> cycle = find_window(program, steps, 1);
+  std::optional<StepWindow> cycle;
+  std::optional<StepLog> log;
+  for (const int ahead : {kStepsAlike, kStepsAhead}) {
+    set_steps(program, ahead);
+    log.emplace(program);
+    run_program(program, inputs.engine, {.span = [&](const Span& span) { log->add(span); }});
+    cycle = find_window(program, *log, 1);
+    if (cycle) break;
+  }
   if (!cycle) {
     set_steps(program, given);
     return std::nullopt;
   }
-  const int first = cycle->first_step, cycles = std::max(1, inputs.steps / cycle->steps);
+  const StepLog& steps = *log;
+  const bool one_tells_all = inputs.fewest_steps && cycle->first_step == 0 && steps.overlap() == 0;
+  const int first = cycle->first_step;
+  const int cycles = one_tells_all ? 1 : std::max(1, inputs.steps / cycle->steps);
   const StepWindow window = {.first_step = first, .steps = cycles * cycle->steps};
   const double begin = in_ticks(program, steps.end(first - 1));
   const double length = in_ticks(program, steps.end(first + cycle->steps - 1)) - begin;

@@ -120,7 +120,7 @@ struct MeasureInputs {
   std::string attention_flops = "none";
   std::vector<Bytes> memory_capacity;  // by simulated rank; empty: unknown
   std::optional<LongStep> long_step;
-  bool explain = false;  // why steps take as long as they do
+  bool explain = false, fewest_steps = false;  // why steps take their time; see look_ahead()
 };
 
 /// Result of measuring: the metrics, and the program and trace they were read from.
