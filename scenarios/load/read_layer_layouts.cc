@@ -170,11 +170,6 @@ std::optional<Misfit> misfit_of_training(const Question& question) {
                       " makes stashes anew from the stage before; expected a schedule that keeps "
                       "them"};
   }
-  if (training.stage_recompute.group > 1) {
-    return Misfit{{"training", "recompute", "group"},
-                  "computes layers again from the input of the first one alone, as it is laid out "
-                  "there; expected 1 beside \"layer_layouts\""};
-  }
   if (training.balances_batch) {
     return Misfit{{"training", "micro_batch_size"},
                   "has micro-batches of several sizes; expected a number beside \"layer_layouts\""};
@@ -184,20 +179,10 @@ std::optional<Misfit> misfit_of_training(const Question& question) {
                   "gives replicas steps of their own, and layers with less of \"data\" join "
                   "replicas; expected \"equal\" beside \"layer_layouts\""};
   }
-  if (schedule.deferred_readout > 0) {
-    return Misfit{{"training", "schedule", "deferred_readout"},
-                  "puts off products of what the layer before the readout made; expected none "
-                  "beside \"layer_layouts\""};
-  }
   if (schedule.vocabulary != VocabularySplit::Whole) {
     return Misfit{{"training", "schedule", "vocabulary"},
                   "divides the tables of words among pipeline ranks by one layout; expected "
                   "\"whole\" beside \"layer_layouts\""};
-  }
-  if (training.offload.optimizer > 0) {
-    return Misfit{{"training", "offload"},
-                  "counts states by one layout; expected no \"optimizer\" beside "
-                  "\"layer_layouts\""};
   }
   return std::nullopt;
 }

@@ -114,7 +114,7 @@ class StageBytes {
     const std::vector<Mesh> layers = layout.layers();
     for (StageCost module : *modules) {
       apply_zero(layout.data_parallel, layers, 1, module);
-      apply_offload(training.offload, layout.data_parallel, layout.mesh, module);
+      apply_offload(training.offload, layout.data_parallel, layers, module);
       const double held = training.framework.held();
       const Bytes stash = keeps ? module.stash - module.host_stash : Bytes(0);
       states_.push_back(states_.back() + held * module.state.total());

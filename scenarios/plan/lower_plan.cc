@@ -132,7 +132,7 @@ void lay_stages_out(const Plan& plan, LowerInputs& inputs) {
     StageCost cost = price_stages(modules[rank], partition, training.strategy, inputs.roles)[stage];
     apply_zero(layout.data_parallel, {layouts.meshes[rank]},
                backwards_of_update(plan, inputs.roles[stage]), cost);
-    apply_offload(training.offload, layout.data_parallel, layouts.meshes[rank], cost);
+    apply_offload(training.offload, layout.data_parallel, {layouts.meshes[rank]}, cost);
     layouts.inputs.push_back(first == 0 ? Bytes(0) : modules[rank][first - 1].output);
     layouts.outputs.push_back(cost.output);
     layouts.whole_outputs.push_back(
@@ -336,7 +336,7 @@ std::vector<StageCost> priced_stages(const Plan& plan, const ModelGraph& graph,
   const std::vector<Mesh> layers = layout.layers();
   for (std::size_t s = 0; s < stages.size(); ++s) {
     apply_zero(layout.data_parallel, layers, backwards_of_update(plan, roles[s]), stages[s]);
-    apply_offload(training.offload, layout.data_parallel, layout.mesh, stages[s]);
+    apply_offload(training.offload, layout.data_parallel, layers, stages[s]);
   }
   add_message_copies(plan, stages);
   add_message_gathers(plan, price_inputs(plan.question, at), stages);

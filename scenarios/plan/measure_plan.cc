@@ -210,7 +210,8 @@ MeasureInputs measure_inputs(const Plan& plan) {
 
 Measurement measure_steady(const Plan& plan, const LowerInputs& inputs, Keep keep) {
   MeasureInputs measured = measure_inputs(plan);
-  measured.explain = keep != Keep::Nothing;
+  measured.explain = keep == Keep::Explanation || keep == Keep::Log;
+  measured.fewest_steps = keep == Keep::FewSteps;
   const ScheduleEntry& entry = *plan.schedule.kind;
   if (plan.question.simulation.skip_periods && !plan.schedule.bulk_synchronous && !varies(plan) &&
       plan.replica_micro_batches.empty() && entry.period != nullptr &&

@@ -12,7 +12,8 @@
 namespace interlock {
 
 /// Says what is kept of a run besides its metrics: why steps take as long as they do, its trace.
-enum class Keep { Nothing, Explanation, Log };
+/// FewSteps: nothing, and steps that are all alike may be measured by one of them.
+enum class Keep { FewSteps, Nothing, Explanation, Log };
 
 struct MeasuredPlan {
   Measurement measurement;

@@ -560,7 +560,7 @@ StepEstimate bound_layout(const Question& question, const ScheduleFamily& family
   StageCost whole = price_stages(*modules, one, {}, make_roles({}, 1, false)).front();
   const Layout& layout = question.layout;
   apply_zero(layout.data_parallel, layout.layers(), 1, whole);  // the least that there can be
-  apply_offload(training.offload, layout.data_parallel, layout.mesh, whole);
+  apply_offload(training.offload, layout.data_parallel, layout.layers(), whole);
   const double ranks = layout.ranks();
   StepBound bound = {.memory = whole.state.total() / ranks,
                      .memory_capacity = question.cluster.machines.front().device.memory};

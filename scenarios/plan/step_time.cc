@@ -44,7 +44,7 @@ StepEstimate look_at(const Plan& plan) {
   inputs.token_sms.reset();
   inputs.passes_by_deepep = false;
   inputs.memory_contention = false;
-  const Measurement measured = measure_steady(alone, inputs, Keep::Nothing);
+  const Measurement measured = measure_steady(alone, inputs, Keep::FewSteps);
   const Program& program = measured.program;
   StepEstimate estimate = estimate_of(measured);
   estimate.folds = program.folding_problem.empty();

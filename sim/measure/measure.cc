@@ -1,14 +1,15 @@
 // Measuring: find the steady state, then read the metrics of a window of it.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Outline: look for a repeat in five steps. If they show one, its window is known, and exactly fill
+// Outline: look for a repeat in three steps, then in five. If they show one, its window is known,
+// and exactly fill
 // + measured (+ drain) steps are run and collected. Else run a few more steps than wanted; while
-// there is no repeat, more, up to a bound; then those of the window likewise. A short run keeps its
-// log and is collected from it; a long one is run twice, first for the ends of its steps.
+// there is no repeat, more, up to a bound that the question sets, not its folding; then those of
+// the window likewise. A short run keeps its log and is collected from it; a long one is run twice,
+// first for the ends of its steps.
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <tuple>
 #include <utility>
 
 #include "base/error.h"
@@ -17,6 +18,7 @@
 #include "sim/measure/periods.h"
 #include "sim/measure/self_check.h"
 #include "sim/measure/steady.h"
+#include "sim/program/ticks.h"
 
 namespace interlock {
 
@@ -27,8 +29,13 @@ constexpr std::int64_t kFewTasks =
     100'000;                    // fit in a cache: cheaper kept than run again, explained at once
 constexpr int kStepsMore = 4;   // than wanted, to look for a repeat in
 constexpr int kStepsAhead = 5;  // that show most repeats
+constexpr int kStepsAlike =
+    3;  // that show the repeat of a run whose steps are alike from the first
 constexpr std::int64_t kMostTasksInReport = 5'000'000;
-constexpr std::int64_t kMostTasksSearched = 40'000'000;
+constexpr double kMostTasksSearched = 5e6, kMostWorkSearched = 7e7;  // see is_searched()
+constexpr int kGrowth = 4;                                           // from one search to the next
+constexpr int kStepsAtFirst = 16;
+constexpr double kMostTasksAtFirst = 4e7;
 constexpr std::int64_t kLeastTasksSkipped = 500'000;  // shorter runs are simulated whole
 constexpr int kLeastSaving = 6;  // times that the search for a rhythm must be shorter than the run
 
@@ -71,15 +78,46 @@ StepWindow last_steps(const LoggedRun& run, int wanted) {
   return {.first_step = usable - steps, .steps = steps, .steady = false};
 }
 
-/// Returns how many steps to run beyond those wanted before a repeat is given up. Ranks that never
-/// meet have no common rhythm, and each repeats its own from its second step on.
-std::int64_t patience_for(const Program& program) {
+/// Returns true if ranks wait for each other at times.
+bool ranks_meet(const Program& program) {
   const auto crosses = [](const Channel& channel) { return channel.from_rank != channel.to_rank; };
   const auto joins = [](const Communicator& group) { return group.ranks.size() > 1; };
-  const bool meet = program.ranks.size() == 1 ||
-                    std::any_of(program.channels.begin(), program.channels.end(), crosses) ||
-                    std::any_of(program.communicators.begin(), program.communicators.end(), joins);
-  return meet ? 64 + std::int64_t{8} * (program.stages + program.pattern) : 32;
+  return program.ranks.size() == 1 ||
+         std::any_of(program.channels.begin(), program.channels.end(), crosses) ||
+         std::any_of(program.communicators.begin(), program.communicators.end(), joins);
+}
+
+/// Returns how often the devices of the layout are more than those that `program` simulates.
+double devices_for_each(const Program& program, const MeasureInputs& inputs) {
+  return static_cast<double>(inputs.devices) / static_cast<double>(program.ranks.size());
+}
+
+/// Lowers with the ticks that a run of all devices would have, if they are not finer than said.
+Program lower_as_all(const ProgramOfSteps& lower, int steps, double most_ticks,
+                     const MeasureInputs& inputs) {
+  Program program = lower(steps, most_ticks);
+  const double given = program.ticks_per_second;
+  const double needed = finest_ticks(program, given, devices_for_each(program, inputs));
+  return needed == given ? std::move(program) : lower(steps, needed);
+}
+
+/// Returns after how many steps beyond those wanted a repeat is given up. Ranks that never meet
+/// have no common rhythm, and each repeats its own from its second step on.
+double patience_for(const Program& program, const MeasureInputs& inputs) {
+  const double stages = program.stages * devices_for_each(program, inputs);
+  return ranks_meet(program) ? 64 + 8 * (stages + program.pattern) : 32;
+}
+
+/// Returns true if a repeat is looked for in `extra` steps beyond those wanted, after fewer have
+/// shown none. The answer goes by the tasks of all devices, so that no folding changes it. A task
+/// takes the longer the more devices there are, with whose messages its own may share links.
+bool is_searched(const Program& program, const MeasureInputs& inputs, int extra) {
+  const double steps = static_cast<double>(inputs.steps) + extra;
+  const double tasks = static_cast<double>(count_tasks(program)) / program.steps * steps *
+                       devices_for_each(program, inputs);
+  if (extra <= kStepsAtFirst) return tasks <= kMostTasksAtFirst;
+  if (extra / kGrowth > patience_for(program, inputs)) return false;
+  return tasks <= kMostTasksSearched && tasks * inputs.devices <= kMostWorkSearched;
 }
 
 /// Returns the times of `window`, whose steps repeat, from `begin` to `end`.
@@ -99,21 +137,31 @@ struct SteadyWindow {
 /// Searches few steps of `program`, which is lowered for more, for a repeat, and makes it one of
 /// the steps that hold the window that is wanted. Returns nothing, and leaves `program` as it was,
 /// if it is no loop over steps, if so few show no repeat, or if times are not whole ticks: then a
-/// step may differ from the one before it by a tick now and then.
+/// step may differ from the one before it by a tick now and then. Steps that are alike from the
+/// first, and never meet, have the figures of one of them, but for rounding: it is the window if
+/// the fewest steps are asked for.
 std::optional<SteadyWindow> look_ahead(Program& program, const MeasureInputs& inputs) {
   const int given = program.steps;
   CHECK(given >= kStepsAhead, "a program of more steps than are looked at");
   const bool whole_ticks = !shares_links(program) && inputs.engine != EngineKind::SimGrid;
   if (!whole_ticks || !loops_over_steps(program)) return std::nullopt;
-  set_steps(program, kStepsAhead);
-  StepLog steps(program);
-  run_program(program, inputs.engine, {.span = [&](const Span& span) { steps.add(span); }});
-  const std::optional<StepWindow> cycle = find_window(program, steps, 1);
+  std::optional<StepWindow> cycle;
+  std::optional<StepLog> log;
+  for (const int ahead : {kStepsAlike, kStepsAhead}) {
+    set_steps(program, ahead);
+    log.emplace(program);
+    run_program(program, inputs.engine, {.span = [&](const Span& span) { log->add(span); }});
+    cycle = find_window(program, *log, 1);
+    if (cycle) break;
+  }
   if (!cycle) {
     set_steps(program, given);
     return std::nullopt;
   }
-  const int first = cycle->first_step, cycles = std::max(1, inputs.steps / cycle->steps);
+  const StepLog& steps = *log;
+  const bool one_tells_all = inputs.fewest_steps && cycle->first_step == 0 && steps.overlap() == 0;
+  const int first = cycle->first_step;
+  const int cycles = one_tells_all ? 1 : std::max(1, inputs.steps / cycle->steps);
   const StepWindow window = {.first_step = first, .steps = cycles * cycle->steps};
   const double begin = in_ticks(program, steps.end(first - 1));
   const double length = in_ticks(program, steps.end(first + cycle->steps - 1)) - begin;
@@ -122,14 +170,38 @@ std::optional<SteadyWindow> look_ahead(Program& program, const MeasureInputs& in
                                            in_seconds(program, begin + cycles * length))};
 }
 
+/// A run, its window, and how many steps were looked through for a repeat in vain; 0 if it has one.
+struct WindowedRun {
+  RunPointer run;
+  StepWindow window;
+  int searched = 0;
+};
+
+/// Returns `run`, which shows no repeat, with the steps to measure. Where links are shared,
+/// rounding moves steps that do not repeat apart, further with each one: the first after a short
+/// fill are what the same question shows in every folding. Elsewhere the last ones are.
+WindowedRun unsteady_run(const ProgramOfSteps& lower, RunPointer run, const MeasureInputs& inputs,
+                         bool keep_log) {
+  const int searched = run->program.steps, wanted = inputs.steps;
+  if (ranks_meet(run->program) && shares_links(run->program)) {
+    const int steps = kStepsMore + wanted + drain_steps(run->program, run->steps);
+    run.reset();
+    run = std::make_unique<LoggedRun>(lower_as_all(lower, steps, kAnyTicks, inputs), inputs,
+                                      keep_log);
+    const StepWindow window = {.first_step = kStepsMore, .steps = wanted, .steady = false};
+    return {std::move(run), window, searched};
+  }
+  const StepWindow window = last_steps(*run, wanted);
+  return {std::move(run), window, searched};
+}
+
 /// Returns a run that holds a window of steady state as closely as can be, and the window.
 /// `program`: of kStepsMore steps more than wanted.
-std::pair<RunPointer, StepWindow> find_steady_run(const ProgramOfSteps& lower, Program program,
-                                                  const MeasureInputs& inputs, bool keep_log) {
+WindowedRun find_steady_run(const ProgramOfSteps& lower, Program program,
+                            const MeasureInputs& inputs, bool keep_log) {
   const int wanted = inputs.steps;
   double ticks_per_second = program.ticks_per_second;
-  for (int extra = kStepsMore;; extra *= 4) {
-    if (extra > kStepsMore) program = lower(wanted + extra, ticks_per_second);
+  for (int extra = kStepsMore;; extra *= kGrowth) {
     auto run = std::make_unique<LoggedRun>(std::move(program), inputs, keep_log);
     ticks_per_second = run->program.ticks_per_second;
     const auto window = find_window(run->program, run->steps, wanted);
@@ -139,11 +211,10 @@ std::pair<RunPointer, StepWindow> find_steady_run(const ProgramOfSteps& lower, P
       run = std::make_unique<LoggedRun>(lower(exact, ticks_per_second), inputs, keep_log);
       return {std::move(run), *window};
     }
-    const std::int64_t next = run->summary.tasks * 4;
-    if (extra > patience_for(run->program) || next > kMostTasksSearched) {
-      const StepWindow unsteady = last_steps(*run, wanted);
-      return {std::move(run), unsteady};
+    if (!is_searched(run->program, inputs, kGrowth * extra)) {
+      return unsteady_run(lower, std::move(run), inputs, keep_log);
     }
+    program = lower(wanted + kGrowth * extra, ticks_per_second);
   }
 }
 
@@ -315,18 +386,22 @@ RhythmicMeasurement measure_run(const ProgramOfSteps& lower, const MeasureInputs
   }
   RunPointer run;
   StepWindow window;
+  int searched = 0;
   if (steady) {
     window = steady->window;
     run = std::make_unique<LoggedRun>(std::move(program), inputs, keep_log);
   } else {
-    std::tie(run, window) = find_steady_run(lower, std::move(program), inputs, keep_log);
+    WindowedRun found = find_steady_run(lower, std::move(program), inputs, keep_log);
+    run = std::move(found.run), window = found.window, searched = found.searched;
   }
   int rhythm = 0;
   if (run->batches) {
     rhythm = run->batches->rhythm(window.first_step, window.steps, inputs.long_step->period);
   }
   const TimeWindow times = times_of(*run, window, window.steady);
-  return {measurement_of(*run, window, times, inputs, keep_log), rhythm};
+  RhythmicMeasurement made = {measurement_of(*run, window, times, inputs, keep_log), rhythm};
+  made.measurement.metrics.searched_steps = searched;
+  return made;
 }
 
 /// Measures a long step by two shorter ones, if it has a rhythm.

@@ -85,26 +85,41 @@ std::map<int, double> lifetimes_of(const Sequence& sequence, const StageCost* st
 
 }  // namespace
 
-void apply_offload(const Offload& offload, const DataParallel& policy, const Mesh& mesh,
-                   StageCost& stage) {
-  stage.host_stash = stage.stash * offload.activations;
-  if (stage.state.optimizer <= Bytes(0)) return;
+namespace {
+
+/// Leaves on the device what it updates itself, and notes what its host has. `mesh`: of its layers.
+void offload_states(double share, const DataParallel& policy, const Mesh& mesh, StageCost& stage) {
   // Under ZeRO each device updates its own part, whether it holds the rest or not.
   const auto own = [&](Bytes whole, Bytes of_experts) {
     return policy.zero_stage > 0 ? own_part(mesh, whole, of_experts) : whole;
   };
-  stage.host_gradients =
-      own(stage.whole_gradients, stage.expert_state.gradients) * offload.optimizer;
+  stage.host_gradients = own(stage.whole_gradients, stage.expert_state.gradients) * share;
   stage.host_weights =
       own(stage.whole_weights - stage.frozen, stage.expert_state.weights - stage.frozen_experts) *
-      offload.optimizer;
-  stage.host_optimizer = stage.state.optimizer * offload.optimizer;
-  const double here = 1 - offload.optimizer;
+      share;
+  stage.host_optimizer = stage.state.optimizer * share;
+  const double here = 1 - share;
   stage.state.optimizer = stage.state.optimizer * here;
   stage.state.update_buffers = stage.state.update_buffers * here;
   stage.state.update_copies = stage.state.update_copies * here;
   stage.update.time = stage.update.time * here;
   stage.head_update.time = stage.head_update.time * here;
+}
+
+}  // namespace
+
+void apply_offload(const Offload& offload, const DataParallel& policy,
+                   const std::vector<Mesh>& layers, StageCost& stage) {
+  stage.host_stash = stage.stash * offload.activations;
+  if (stage.state.optimizer <= Bytes(0)) return;
+  offload_states(offload.optimizer, policy, layers.at(stage.layout), stage);
+  if (stage.parts.empty()) return;
+  stage.host_gradients = stage.host_weights = Bytes(0);
+  for (StageCost& part : stage.parts) {
+    offload_states(offload.optimizer, policy, layers.at(part.layout), part);
+    stage.host_gradients += part.host_gradients;
+    stage.host_weights += part.host_weights;
+  }
 }
 
 void offload_by_lifetime(double share, const Schedule& schedule, std::vector<StageCost>& stages) {

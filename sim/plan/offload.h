@@ -28,10 +28,10 @@ struct Offload {
   bool any() const { return activations > 0 || optimizer > 0; }
 };
 
-/// Leaves in `stage` what stays on its device, and notes what its host has.
-/// REQUIRES: apply_zero() was applied to it.
-void apply_offload(const Offload& offload, const DataParallel& policy, const Mesh& mesh,
-                   StageCost& stage);
+/// Leaves in `stage` what stays on its device, and notes what its host has. `layers`: as for
+/// apply_zero(). REQUIRES: apply_zero() was applied to it.
+void apply_offload(const Offload& offload, const DataParallel& policy,
+                   const std::vector<Mesh>& layers, StageCost& stage);
 
 /// Has the stash leave of those stages of each rank that `schedule` keeps it longest of, by the
 /// time of the ops between a forward and its backward: all of theirs, until that makes `share` of

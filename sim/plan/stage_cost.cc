@@ -331,7 +331,9 @@ std::optional<Bytes> deferrable_bytes(const ModelGraph& graph, Precision precisi
   }
   if (product == nullptr || product->k == 0) return std::nullopt;
   const Bytes logits(product->k * product->n * element_bytes(precision));
-  return graph.modules[count - 2].output + logits;
+  const Module &readout = graph.modules[count - 1], &before = graph.modules[count - 2];
+  const bool laid_anew = readout.relaid > Bytes(0);  // from one form to the other: both
+  return (laid_anew ? readout.relaid - before.output : before.output) + logits;
 }
 
 std::vector<StageCost> price_modules(const ModelGraph& graph, const PriceInputs& inputs) {

@@ -54,6 +54,7 @@ std::vector<StageCost> recomputed_in_stages(std::vector<StageCost> modules,
         keep_everything(module);
         continue;
       }
+      if (!group.empty() && group.back()->layout != module.layout) close();
       group.push_back(&module);
       if (static_cast<int>(group.size()) == rule.group) close();
     }

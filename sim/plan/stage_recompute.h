@@ -6,10 +6,10 @@
 //   nothing more      keeps 5 x 1, works with 2 + 9
 //   layers 2          keeps 2 x 1 + 3 x 10, works with 2 + 9
 //   group 3           keeps 2 x 1, works with 2 + 3 x 9 + 2 x 1: three layers come back at once
-// The model's last module ends with the losses; the layers of later tokens, which are part of it,
-// are computed again by themselves.
-// Source: NVIDIA/Megatron-LM, megatron/core/transformer/transformer_config.py, recompute_method:
-// "block" counts `layers`, "uniform" makes groups; commit d98e8a64ddf34856e74b24714e3bedb2f5a39553.
+// A group ends where layers have other degrees. The model's last module ends with the losses; the
+// layers of later tokens, which are part of it, are computed again by themselves. Source:
+// NVIDIA/Megatron-LM, megatron/core/transformer/transformer_config.py, recompute_method: "block"
+// counts `layers`, "uniform" makes groups; commit d98e8a64ddf34856e74b24714e3bedb2f5a39553.
 #pragma once
 
 #include <optional>

@@ -85,8 +85,6 @@ TEST_CASE("layers that cannot have their degrees are refused in one sentence") {
         "parallel.sequence_parallel=true"},
        "/parallel/layer_layouts/0: tensor 8 x data 1 do not divide these layers: sequence_length "
        "68 cannot be divided among"},
-      {{good, R"(training.recompute={"group": 2})", "training.optimizer=adam"},
-       "/training/recompute/group: computes layers again from the input of the first one"},
       {{good, "parallel.context=2", "cluster.devices=32"},
        "/parallel/layer_layouts: has layers join the samples of neighbours along \"data\", and by "
        "default \"context\" comes before it; expected \"order\""},
@@ -100,11 +98,6 @@ TEST_CASE("layers that cannot have their degrees are refused in one sentence") {
        "modules 0 and 7 share weights (tied embeddings); expected the same degrees for both"},
       {{good, "training.strategy=tree", "training.schedule=eager"},
        "/training/strategy: has stages that do not read"},
-      {{good, R"(training.offload={"optimizer": 0.5})", "training.optimizer=adam",
-        R"(cluster.host={"bandwidth": "25 GB/s"})"},
-       "/training/offload: counts states by one layout"},
-      {{good, R"(training.schedule={"kind": "1f1b", "deferred_readout": 1})"},
-       "/training/schedule/deferred_readout: puts off products"},
       {{good, "training.micro_batch_size=balanced",
         R"(training.schedule={"kind": "terapipe", "slices": 2})"},
        "/training/micro_batch_size: has micro-batches"},

@@ -106,6 +106,27 @@ std::string training_of(Random& random, const LayersTrial& made) {
   return text + ", \"strategy\": " + one_of(random, local);
 }
 
+/// Adds, at times, what moves memory: groups of recomputed layers, states with the host, a readout
+/// that is put off.
+void add_memory_keys(Random& random, LayoutTrial& trial) {
+  const auto replace = [&](std::string& text, const std::string& from, const std::string& to) {
+    if (const std::size_t at = text.find(from); at != std::string::npos) {
+      text.replace(at, from.size(), to);
+    }
+  };
+  if (random.uniform() < 0.3) replace(trial.training, "\"full\"", R"({"group": 2})");
+  if (random.uniform() < 0.2) {
+    trial.training += R"(, "offload": {"optimizer": 0.5})";
+    replace(trial.cluster, "\"device\"", R"("host": {"bandwidth": "25 GB/s"}, "device")");
+  }
+  if (random.uniform() < 0.3) {
+    for (const std::string kind : {"1f1b", "gpipe", "zb-h1", "interleaved"}) {
+      replace(trial.training, "\"schedule\": \"" + kind + "\"",
+              R"("schedule": {"kind": ")" + kind + R"(", "deferred_readout": 1})");
+    }
+  }
+}
+
 }  // namespace
 
 std::string layers_text(const std::vector<LayersOf>& layers) {
@@ -153,6 +174,7 @@ LayersTrial random_layers(std::uint64_t seed, int most) {
   made.trial.cluster = cluster_of(random, made.pipeline * made.context * all);
   made.trial.parallel = parallel_of(random, made, experts);
   made.trial.training = training_of(random, made);
+  add_memory_keys(random, made.trial);
   return made;
 }
 

@@ -38,6 +38,14 @@ Question load(const LayoutTrial& trial) {
   return load_questions(parse_json(document(trial), "layout")).front();
 }
 
+std::string folded_dimensions(const Unfolded& unfolded) {
+  std::string text;
+  for (int i = 0; i + 1 < kDimensions; ++i) {
+    if (!unfolded[i]) text += (text.empty() ? "\"" : ", \"") + dimension_names()[i] + "\"";
+  }
+  return "[" + text + "]";
+}
+
 ScenarioResult run(const LayoutTrial& trial) { return run_scenario(load(trial), false); }
 
 namespace {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "scenarios/simulate/run_scenario.h"
+#include "sim/lower/unfold.h"
 
 namespace interlock {
 
@@ -29,6 +30,9 @@ std::string document(const LayoutTrial& trial);
 /// Throws: Error as the scenario does.
 Question load(const LayoutTrial& trial);
 ScenarioResult run(const LayoutTrial& trial);
+
+/// Returns the dimensions that are folded, as JSON: ["data", "tensor"].
+std::string folded_dimensions(const Unfolded& unfolded);
 
 /// The first figure in which a run that folds differs by more than `epsilon` of it from one that
 /// does not, device by device and link by link; "" if none does.
