@@ -263,11 +263,9 @@ std::vector<std::string> warnings(const ScenarioResult& result) {
   const Metrics& metrics = result.measurement.metrics;
   std::vector<std::string> lines;
   if (!metrics.steady) {
-    const int searched = metrics.searched_steps;  // not known of results that were read
-    lines.push_back("Not steady: steps differ, without a rhythm" +
-                    (searched > 0 ? " in " + plural(searched, "step") : std::string()) +
-                    "; the figures are means over " + plural(metrics.measured_steps, "step") +
-                    " after " + plural(metrics.fill_steps, "step") + " of fill.");
+    lines.push_back("Not steady: steps still differ after " + plural(metrics.fill_steps, "step") +
+                    " of fill; the figures are means over " +
+                    plural(metrics.measured_steps, "step") + ".");
   }
   const DeviceMetrics& device = fullest_device(metrics);
   if (metrics.memory_capacity && device.peak_memory > *metrics.memory_capacity) {

@@ -4,12 +4,12 @@
 // Outline: look for a repeat in three steps, then in five. If they show one, its window is known,
 // and exactly fill
 // + measured (+ drain) steps are run and collected. Else run a few more steps than wanted; while
-// there is no repeat, more, up to a bound that the question sets, not its folding; then those of
-// the window likewise. A short run keeps its log and is collected from it; a long one is run twice,
-// first for the ends of its steps.
+// there is no repeat, more, up to a bound; then those of the window likewise. A short run keeps its
+// log and is collected from it; a long one is run twice, first for the ends of its steps.
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <tuple>
 #include <utility>
 
 #include "base/error.h"
@@ -18,7 +18,6 @@
 #include "sim/measure/periods.h"
 #include "sim/measure/self_check.h"
 #include "sim/measure/steady.h"
-#include "sim/program/ticks.h"
 
 namespace interlock {
 
@@ -32,10 +31,7 @@ constexpr int kStepsAhead = 5;  // that show most repeats
 constexpr int kStepsAlike =
     3;  // that show the repeat of a run whose steps are alike from the first
 constexpr std::int64_t kMostTasksInReport = 5'000'000;
-constexpr double kMostTasksSearched = 5e6, kMostWorkSearched = 7e7;  // see is_searched()
-constexpr int kGrowth = 4;                                           // from one search to the next
-constexpr int kStepsAtFirst = 16;
-constexpr double kMostTasksAtFirst = 4e7;
+constexpr std::int64_t kMostTasksSearched = 40'000'000;
 constexpr std::int64_t kLeastTasksSkipped = 500'000;  // shorter runs are simulated whole
 constexpr int kLeastSaving = 6;  // times that the search for a rhythm must be shorter than the run
 
@@ -78,46 +74,15 @@ StepWindow last_steps(const LoggedRun& run, int wanted) {
   return {.first_step = usable - steps, .steps = steps, .steady = false};
 }
 
-/// Returns true if ranks wait for each other at times.
-bool ranks_meet(const Program& program) {
+/// Returns how many steps to run beyond those wanted before a repeat is given up. Ranks that never
+/// meet have no common rhythm, and each repeats its own from its second step on.
+std::int64_t patience_for(const Program& program) {
   const auto crosses = [](const Channel& channel) { return channel.from_rank != channel.to_rank; };
   const auto joins = [](const Communicator& group) { return group.ranks.size() > 1; };
-  return program.ranks.size() == 1 ||
-         std::any_of(program.channels.begin(), program.channels.end(), crosses) ||
-         std::any_of(program.communicators.begin(), program.communicators.end(), joins);
-}
-
-/// Returns how often the devices of the layout are more than those that `program` simulates.
-double devices_for_each(const Program& program, const MeasureInputs& inputs) {
-  return static_cast<double>(inputs.devices) / static_cast<double>(program.ranks.size());
-}
-
-/// Lowers with the ticks that a run of all devices would have, if they are not finer than said.
-Program lower_as_all(const ProgramOfSteps& lower, int steps, double most_ticks,
-                     const MeasureInputs& inputs) {
-  Program program = lower(steps, most_ticks);
-  const double given = program.ticks_per_second;
-  const double needed = finest_ticks(program, given, devices_for_each(program, inputs));
-  return needed == given ? std::move(program) : lower(steps, needed);
-}
-
-/// Returns after how many steps beyond those wanted a repeat is given up. Ranks that never meet
-/// have no common rhythm, and each repeats its own from its second step on.
-double patience_for(const Program& program, const MeasureInputs& inputs) {
-  const double stages = program.stages * devices_for_each(program, inputs);
-  return ranks_meet(program) ? 64 + 8 * (stages + program.pattern) : 32;
-}
-
-/// Returns true if a repeat is looked for in `extra` steps beyond those wanted, after fewer have
-/// shown none. The answer goes by the tasks of all devices, so that no folding changes it. A task
-/// takes the longer the more devices there are, with whose messages its own may share links.
-bool is_searched(const Program& program, const MeasureInputs& inputs, int extra) {
-  const double steps = static_cast<double>(inputs.steps) + extra;
-  const double tasks = static_cast<double>(count_tasks(program)) / program.steps * steps *
-                       devices_for_each(program, inputs);
-  if (extra <= kStepsAtFirst) return tasks <= kMostTasksAtFirst;
-  if (extra / kGrowth > patience_for(program, inputs)) return false;
-  return tasks <= kMostTasksSearched && tasks * inputs.devices <= kMostWorkSearched;
+  const bool meet = program.ranks.size() == 1 ||
+                    std::any_of(program.channels.begin(), program.channels.end(), crosses) ||
+                    std::any_of(program.communicators.begin(), program.communicators.end(), joins);
+  return meet ? 64 + std::int64_t{8} * (program.stages + program.pattern) : 32;
 }
 
 /// Returns the times of `window`, whose steps repeat, from `begin` to `end`.
@@ -170,38 +135,14 @@ std::optional<SteadyWindow> look_ahead(Program& program, const MeasureInputs& in
                                            in_seconds(program, begin + cycles * length))};
 }
 
-/// A run, its window, and how many steps were looked through for a repeat in vain; 0 if it has one.
-struct WindowedRun {
-  RunPointer run;
-  StepWindow window;
-  int searched = 0;
-};
-
-/// Returns `run`, which shows no repeat, with the steps to measure. Where links are shared,
-/// rounding moves steps that do not repeat apart, further with each one: the first after a short
-/// fill are what the same question shows in every folding. Elsewhere the last ones are.
-WindowedRun unsteady_run(const ProgramOfSteps& lower, RunPointer run, const MeasureInputs& inputs,
-                         bool keep_log) {
-  const int searched = run->program.steps, wanted = inputs.steps;
-  if (ranks_meet(run->program) && shares_links(run->program)) {
-    const int steps = kStepsMore + wanted + drain_steps(run->program, run->steps);
-    run.reset();
-    run = std::make_unique<LoggedRun>(lower_as_all(lower, steps, kAnyTicks, inputs), inputs,
-                                      keep_log);
-    const StepWindow window = {.first_step = kStepsMore, .steps = wanted, .steady = false};
-    return {std::move(run), window, searched};
-  }
-  const StepWindow window = last_steps(*run, wanted);
-  return {std::move(run), window, searched};
-}
-
 /// Returns a run that holds a window of steady state as closely as can be, and the window.
 /// `program`: of kStepsMore steps more than wanted.
-WindowedRun find_steady_run(const ProgramOfSteps& lower, Program program,
-                            const MeasureInputs& inputs, bool keep_log) {
+std::pair<RunPointer, StepWindow> find_steady_run(const ProgramOfSteps& lower, Program program,
+                                                  const MeasureInputs& inputs, bool keep_log) {
   const int wanted = inputs.steps;
   double ticks_per_second = program.ticks_per_second;
-  for (int extra = kStepsMore;; extra *= kGrowth) {
+  for (int extra = kStepsMore;; extra *= 4) {
+    if (extra > kStepsMore) program = lower(wanted + extra, ticks_per_second);
     auto run = std::make_unique<LoggedRun>(std::move(program), inputs, keep_log);
     ticks_per_second = run->program.ticks_per_second;
     const auto window = find_window(run->program, run->steps, wanted);
@@ -211,10 +152,11 @@ WindowedRun find_steady_run(const ProgramOfSteps& lower, Program program,
       run = std::make_unique<LoggedRun>(lower(exact, ticks_per_second), inputs, keep_log);
       return {std::move(run), *window};
     }
-    if (!is_searched(run->program, inputs, kGrowth * extra)) {
-      return unsteady_run(lower, std::move(run), inputs, keep_log);
+    const std::int64_t next = run->summary.tasks * 4;
+    if (extra > patience_for(run->program) || next > kMostTasksSearched) {
+      const StepWindow unsteady = last_steps(*run, wanted);
+      return {std::move(run), unsteady};
     }
-    program = lower(wanted + kGrowth * extra, ticks_per_second);
   }
 }
 
@@ -386,22 +328,18 @@ RhythmicMeasurement measure_run(const ProgramOfSteps& lower, const MeasureInputs
   }
   RunPointer run;
   StepWindow window;
-  int searched = 0;
   if (steady) {
     window = steady->window;
     run = std::make_unique<LoggedRun>(std::move(program), inputs, keep_log);
   } else {
-    WindowedRun found = find_steady_run(lower, std::move(program), inputs, keep_log);
-    run = std::move(found.run), window = found.window, searched = found.searched;
+    std::tie(run, window) = find_steady_run(lower, std::move(program), inputs, keep_log);
   }
   int rhythm = 0;
   if (run->batches) {
     rhythm = run->batches->rhythm(window.first_step, window.steps, inputs.long_step->period);
   }
   const TimeWindow times = times_of(*run, window, window.steady);
-  RhythmicMeasurement made = {measurement_of(*run, window, times, inputs, keep_log), rhythm};
-  made.measurement.metrics.searched_steps = searched;
-  return made;
+  return {measurement_of(*run, window, times, inputs, keep_log), rhythm};
 }
 
 /// Measures a long step by two shorter ones, if it has a rhythm.

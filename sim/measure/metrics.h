@@ -66,7 +66,7 @@ struct Metrics {
   Seconds window_begin, window_end;
   bool steady = true;
   bool by_clock = false;  // how times of devices were measured, see TimeWindow
-  int fill_steps = 0, measured_steps = 1, searched_steps = 0;  // searched: without a repeat
+  int fill_steps = 0, measured_steps = 1;
   std::optional<double> samples_per_s, tokens_per_s, mfu, hfu, outer_exchange_s, outer_exposed_s;
   std::string attention_flops = "none";
   double busy = 0, useful = 0;  // means over devices

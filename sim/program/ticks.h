@@ -16,8 +16,8 @@ inline Seconds in_seconds(const Program& program, double ticks) {
 }
 
 /// Returns the finest 10^k ticks a second, but no more than `most`, in which no run of the program
-/// is too long to be summed up exactly; nor one of `times` as many ranks, that these stand for.
-double finest_ticks(const Program& program, double most, double times = 1);
+/// is too long to be summed up exactly.
+double finest_ticks(const Program& program, double most);
 
 /// Rounds every duration to the finest 10^-k s, but no finer than `most_ticks_per_second`, in which
 /// no run of the program is too long to be summed up exactly.
