@@ -97,7 +97,9 @@ TEST_CASE("text and result say how often workers that train apart exchange a fra
     return run_of(R"({"data": 2, "outer": {"every": 12, "fragments": 3)" + more + "}}", "\"auto\"",
                   "2");
   };
-  const auto text = [](const ScenarioResult& result) { return terminal_table({result}, {}); };
+  const auto text = [](const ScenarioResult& result) {
+    return terminal_table({result}, {.width = 200});
+  };
   const ScenarioResult once = of(""), often = of(R"(, "overlap": 4, "network_share": 1)");
   CHECK(Json::parse(result_json(once))["outer_exchanges"] == 3);
   CHECK(text(once).find("3 in 12 steps") != std::string::npos);
