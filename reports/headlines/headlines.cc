@@ -95,6 +95,25 @@ Headline exposed_headline(const Metrics& metrics) {
           format_percent(share) + " of a step, mean over devices"};
 }
 
+/// Returns how often workers that train apart exchange a fragment of their weights; nothing where
+/// all train together.
+std::vector<Headline> outer_headline(const ScenarioResult& result) {
+  const Metrics& metrics = result.measurement.metrics;
+  if (!metrics.outer_exchanges || !metrics.outer_exchange_s) return {};
+  const OuterSteps& outer = result.plan.question.layout.data_parallel.outer;
+  const int exchanges = static_cast<int>(*metrics.outer_exchanges);
+  std::string note = format(Seconds(*metrics.outer_exchange_s)) + " each";
+  if (outer.overlap > 0) {
+    note += ", beside steps";
+    if (outer.fragments > 1) {
+      note += ": at most " + std::to_string(outer.on_the_way(exchanges)) + " of " +
+              std::to_string(outer.fragments) + " fragments on their way";
+    }
+  }
+  return {{"Outer exchanges",
+           std::to_string(exchanges) + " in " + std::to_string(outer.every) + " steps", note}};
+}
+
 Headline memory_headline(const ScenarioResult& result) {
   const Metrics& metrics = result.measurement.metrics;
   const DeviceMetrics& device = fullest_device(metrics);
@@ -184,8 +203,9 @@ std::vector<Headline> all_headlines(const ScenarioResult& result) {
       {"Useful", format_percent(metrics.useful), "no heads, recompute or extra traversals"},
       mfu_headline(result),
       idle_headline(metrics),
-      exposed_headline(metrics),
-      memory_headline(result)};
+      exposed_headline(metrics)};
+  for (Headline& headline : outer_headline(result)) headlines.push_back(std::move(headline));
+  headlines.push_back(memory_headline(result));
   for (Headline& headline : classes_headline(fullest_device(metrics).memory))
     headlines.push_back(std::move(headline));
   for (Headline& headline : used_headline(result)) headlines.push_back(std::move(headline));

@@ -95,4 +95,14 @@ std::string layout_text(const std::vector<StageContent>& stages) {
   return text;
 }
 
+bool is_v(Settings& a) { return a.flag("zero-bubble-v-schedule"); }
+
+std::string v_schedule(Settings& a) {
+  const std::string memory = a.text("zero-bubble-v-schedule-mem-setup").value_or("zb");
+  if (memory == "half" || memory == "min") return "v-" + memory;
+  if (memory == "zb") return "zb-v";
+  a.refuse("zero-bubble-v-schedule-mem-setup", "expected min, half or zb, got " + memory);
+  return "";
+}
+
 }  // namespace interlock

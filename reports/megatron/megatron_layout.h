@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "reports/imports/settings.h"
+
 namespace interlock {
 
 /// Holds what lies in a stage, in this order.
@@ -27,5 +29,11 @@ struct StageContent {
 std::optional<std::vector<StageContent>> read_layout(const std::string& text);
 /// Returns a text that read_layout() makes `stages` of.
 std::string layout_text(const std::vector<StageContent>& stages);
+
+/// Returns whether each rank has the two stages of a V, as zero bubble's fork of Megatron-LM says.
+/// Source: sail-sg/zero-bubble-pipeline-parallelism, megatron/training/arguments.py.
+bool is_v(Settings& a);
+/// Returns the schedule of a V by its memory; refuses an unknown one.
+std::string v_schedule(Settings& a);
 
 }  // namespace interlock

@@ -90,6 +90,7 @@ constexpr std::array kIdleNames =
                                      "deepspeed-activation-checkpointing",
                                      "enable-experimental",
                                      "enable-one-logger",
+                                     "enable-zb-runtime",
                                      "enable-gloo-process-groups",
                                      "exit-duration-in-mins",
                                      "exit-interval",

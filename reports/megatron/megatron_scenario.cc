@@ -171,6 +171,7 @@ Json parallel_of(Settings& a, const Degrees& d, bool fp32_gradients) {
 
 /// Stages of each rank.
 int chunks_of(Settings& a, int layers, int pipeline) {
+  if (pipeline > 1 && is_v(a)) return 2;  // as arguments.py sets it
   const auto each = a.count("num-layers-per-virtual-pipeline-stage");
   const auto chunks = a.count("num-virtual-stages-per-pipeline-rank");
   if (chunks) return std::max(*chunks, 1);
@@ -490,6 +491,11 @@ void refuse_beside_vocabulary(Settings& a, const Degrees& d, const Json& paralle
              "parts of the vocabulary are read ahead of the first forward; expected "
              "--enable-vocab-parallel without it");
   }
+  if (schedule == "v-min" || schedule == "zb-v") {
+    a.refuse("zero-bubble-v-schedule",
+             "its order runs no parts of the vocabulary; expected "
+             "--zero-bubble-v-schedule-mem-setup half beside --enable-vocab-parallel");
+  }
   if (schedule.is_string()) return;
   if (schedule["kind"] == "interleaved") {
     const bool counts = a.count("num-virtual-stages-per-pipeline-rank").has_value();
@@ -525,11 +531,13 @@ Json training_of(Settings& a, const Degrees& d, const std::vector<StageContent>&
                  int layers) {
   const int chunks = static_cast<int>(stages.size()) / d.pipeline;
   Json training = {{"strategy", "global"}, {"schedule", "1f1b"}};
-  if (chunks > 1) training["schedule"] = {{"kind", "interleaved"}, {"chunks", chunks}};
+  const bool v = d.pipeline > 1 && is_v(a);
+  if (v) training["schedule"] = v_schedule(a);
+  if (chunks > 1 && !v) training["schedule"] = {{"kind", "interleaved"}, {"chunks", chunks}};
   const int micro = a.required("micro-batch-size");
   training["global_batch_size"] = global_batch(a, micro * d.data);
   training["micro_batch_size"] = micro;
-  if (chunks > 1) add_round(a, d, training);
+  if (chunks > 1 && !v) add_round(a, d, training);
   if (chunks == 1 && d.pipeline > 1 && d.expert > 1 && a.flag("overlap-moe-expert-parallel-comm")) {
     a.refuse("overlap-moe-expert-parallel-comm",
              "pairs of micro-batches need several stages a rank; expected "

@@ -163,8 +163,9 @@ ContractObject outer_object() {
            "eager updates."},
           {"network_share", number(0, 1), "0",
            "Share of the time of `every` steps that exchanges are to take: as many as fit, at "
-           "least one of each fragment and at most one a step, of the fragments that have changed "
-           "most (CoCoDC's adaptive transmission). 0: each fragment goes once. With `overlap`."},
+           "least one of each fragment, at most one a step, and none of a fragment that is on its "
+           "way; of those that have changed most (CoCoDC's adaptive transmission). 0: each "
+           "fragment goes once. With `overlap`."},
           {"delay_compensation", boolean(), "false",
            "A fragment that comes back is corrected for how its weights have moved meanwhile "
            "(CoCoDC). With `overlap`."}}};

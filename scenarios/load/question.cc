@@ -349,11 +349,13 @@ void check_messages(const Question& question, const TrainingKeys& keys, Diagnost
          "or a schedule that lays out several");
 }
 
-/// Reports a vocabulary that cannot be divided among ranks. `keys.schedule` says that it is.
+/// Reports a vocabulary that cannot be divided among these ranks, unless its schedule or strategy
+/// has been refused for it already. `keys.schedule` says that it is divided.
 void check_vocabulary(const Question& question, const TrainingKeys& keys, const ModelGraph& graph,
                       Diagnostics& diagnostics) {
   const Training& training = question.training();
   if (training.schedule.vocabulary == VocabularySplit::Whole || !keys.schedule) return;
+  if (!is_global(training.strategy) || !vocabulary_problem(training.schedule).empty()) return;
   const std::string problem = vocabulary_problem(question.layout, training, graph);
   if (!problem.empty()) report(diagnostics, keys.schedule->child("vocabulary"), problem);
 }
@@ -407,6 +409,12 @@ std::string vocabulary_problem(const Layout& layout, const Training& training,
   const bool tensors = layout.sharding.tensor > 1;
   // A V has two stages a rank.
   const bool of_v = training.schedule.kind->layout == StageLayout::V;
+  if (of_v && layout.ranks() == 1) {
+    return "it is divided among ranks; expected 2 pipeline ranks or more";
+  }
+  if (of_v && layout.lays_freely) {
+    return "its first rank has both ends of the model; expected no parallel.placement, or \"v\"";
+  }
   if ((!of_v && layout.stages != layout.ranks()) || layout.ranks() == 1) {
     return "it is divided among ranks of one stage each; expected 2 ranks or more, and as many "
            "stages";

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "scenarios/plan/lower_plan.h"
@@ -100,6 +101,28 @@ Measurement measure_outer(const Plan& plan, const LowerInputs& inputs, const Mea
   return measure(lower_one, one, false);
 }
 
+/// Adds room for the fragments that are on their way at once where a cycle has `exchanges`, beside
+/// those that there is room for: all that is resident of communication.
+void add_buffers(const OuterSteps& outer, int exchanges, Measurement& measured) {
+  const int known = outer.on_the_way(outer.fragments), all = outer.on_the_way(exchanges);
+  if (all <= known) return;
+  constexpr auto kClass = static_cast<std::size_t>(MemoryClass::Communication);
+  Metrics& metrics = measured.metrics;
+  for (std::size_t r = 0; r < metrics.devices.size(); ++r) {
+    Bytes& resident = measured.program.ranks.at(r).resident[kClass];
+    const Bytes more = resident * (static_cast<double>(all - known) / known);
+    resident += more;
+    DeviceMetrics& device = metrics.devices[r];
+    device.memory[kClass] += more * measured.program.memory_held;
+    for (Bytes* peak : {&device.peak_memory, &device.allocated_peak}) {
+      *peak += more * measured.program.memory_held;
+    }
+    const std::optional<Bytes>& capacity = device.memory_capacity;
+    if (capacity && device.peak_memory > *capacity) metrics.fits_in_memory = false;
+  }
+  if (!metrics.devices.empty()) metrics.memory_capacity = fullest_device(metrics).memory_capacity;
+}
+
 }  // namespace
 
 Program lower_outer_step(const Plan& plan, const LowerInputs& inputs, bool exchanges) {
@@ -119,6 +142,7 @@ void add_outer_steps(const Plan& plan, const LowerInputs& inputs, const MeasureI
   if (outer.network_share > 0) {
     cycle.exchanges = exchanges_within(outer.network_share, cycle, measured.metrics.step_time);
   }
+  add_buffers(outer, cycle.exchanges, measured);
   add_outer_steps(cycle, all, measured);
   set_rates(asked, measured.metrics);
 }

@@ -129,6 +129,10 @@ const std::vector<MetricRow>& step_metrics() {
        Time, kLess, kFirst, Growth::Linear, kMeanOverSeeds | kOnPage, &M::exposed_communication,
        "per step, time in which a device is idle while the message or collective that it waits for "
        "is on its way, exchanges inside ops included; mean over devices"},
+      {"outer_exchanges", "/outer_exchanges", nullptr, "exchanges of outer steps", Count, kNeither,
+       kNone, Growth::None, 0, &M::outer_exchanges,
+       "exchanges, of one fragment each, in the `every` steps of `parallel.outer`; null without "
+       "it"},
       {"outer_exchange_s", "/outer_exchange_s", nullptr, "exchange of outer steps", Time, kLess,
        kNone, Growth::None, 0, &M::outer_exchange_s,
        "time that workers take to exchange one fragment of their weights; null without "

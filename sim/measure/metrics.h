@@ -64,10 +64,10 @@ struct Metrics {
   Seconds wall_time;  // of the engine, for people; never part of a golden file
   Seconds step_time, makespan, fill_latency;
   Seconds window_begin, window_end;
-  bool steady = true;
-  bool by_clock = false;  // how times of devices were measured, see TimeWindow
+  bool steady = true, by_clock = false;  // by_clock: how devices were timed, see TimeWindow
   int fill_steps = 0, measured_steps = 1;
-  std::optional<double> samples_per_s, tokens_per_s, mfu, hfu, outer_exchange_s, outer_exposed_s;
+  std::optional<double> samples_per_s, tokens_per_s, mfu, hfu;
+  std::optional<double> outer_exchanges, outer_exchange_s, outer_exposed_s;
   std::string attention_flops = "none";
   double busy = 0, useful = 0;  // means over devices
   Seconds exposed_communication;

@@ -167,7 +167,10 @@ Seconds busiest_link(const OuterCycle& cycle, const Metrics& outer,
 
 int exchanges_within(double share, const OuterCycle& cycle, Seconds step) {
   const double fit = share * cycle.every * step.value() / cycle.exchange.value();
-  if (!(fit < cycle.every)) return cycle.every;
+  const std::int64_t back =
+      std::int64_t{cycle.exchanges} * cycle.every / std::max(cycle.overlap, 1);
+  const int most = static_cast<int>(std::min<std::int64_t>(back, cycle.every));
+  if (!(fit < most)) return most;
   return std::max(cycle.exchanges, static_cast<int>(fit));
 }
 
@@ -199,6 +202,7 @@ void add_outer_steps(const OuterCycle& cycle, const Measurement& outer, Measurem
                               .before = metrics.step_time,
                               .after = all / cycle.every,
                               .outer = outer.metrics.step_time};
+  metrics.outer_exchanges = cycle.exchanges;
   metrics.outer_exchange_s = cycle.exchange.value();
   metrics.outer_exposed_s = (shares.after - shares.before).value();
   if (shares.after <= Seconds(0)) return;

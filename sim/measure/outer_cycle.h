@@ -24,7 +24,8 @@ struct OuterCycle {
 };
 
 /// Returns the exchanges of a cycle that take `share` of the time of its steps, each of which takes
-/// `step`: at least those of `cycle`, at most one a step.
+/// `step`: at least those of `cycle`, which are one of each fragment; at most one a step, and so
+/// many that no fragment leaves again before it has come.
 /// Source: CoCoDC, arXiv 2504.17672, adaptive transmission.
 int exchanges_within(double share, const OuterCycle& cycle, Seconds step);
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sim/plan/data_parallel.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <utility>
 
 namespace interlock {
@@ -20,6 +22,11 @@ std::vector<Exchange> of_layout(std::vector<Exchange> exchanges, int layout) {
 }
 
 }  // namespace
+
+int OuterSteps::on_the_way(int exchanges) const {
+  const std::int64_t begun = (std::int64_t{overlap} * exchanges + every - 1) / every;
+  return static_cast<int>(std::min<std::int64_t>(begun, fragments));
+}
 
 Bytes own_part(const Mesh& mesh, Bytes whole, Bytes of_experts) {
   return (whole - of_experts) / mesh.shard + of_experts / group_size(mesh, MeshAxis::ExpertData);
@@ -91,15 +98,18 @@ void add_up_parts(StageCost& stage) {
 /// those of a fragment as it was when its exchange began.
 constexpr double kSynchronised = 4, kOuterMomentum = 4, kWhenSent = 4;
 
-/// Adds what outer steps keep on a device. While an exchange goes on beside training, its outer
-/// gradients have room of their own; else they take that of gradients, which is free then.
+/// Adds what outer steps keep on a device. While exchanges go on beside training, the outer
+/// gradients of each have room of their own; else they take that of gradients, which is free then.
+/// How many more `network_share` has on their way follows from the time of a step, see
+/// scenarios/plan/outer_steps.cc.
 void add_outer_states(const DataParallel& policy, const Mesh& mesh, StageCost& stage) {
   const OuterSteps& outer = policy.outer;
   const double parameters = outer_parameters(policy, mesh, stage);
   stage.state.optimizer += Bytes(parameters * (kSynchronised + kOuterMomentum));
   if (outer.overlap == 0) return;
   const double held = outer.element + (outer.compensates ? kWhenSent : 0);
-  stage.outer_buffer = Bytes(parameters * held / outer.fragments);
+  const int buffers = outer.on_the_way(outer.fragments);
+  stage.outer_buffer = Bytes(parameters * held / outer.fragments * buffers);
 }
 
 }  // namespace

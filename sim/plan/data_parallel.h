@@ -39,6 +39,8 @@ struct OuterSteps {
   double gradient_element = 4;  // bytes of an inner one, by which parameters are counted
   bool now = false;             // what is lowered is the outer step of a fragment itself
   bool any() const { return every > 0; }
+  /// Returns the fragments that are on their way at once where a cycle has `exchanges`.
+  int on_the_way(int exchanges) const;
 };
 
 struct DataParallel {

@@ -55,9 +55,11 @@ class Extras {
   bool may_divide() {
     if (!transformer_ || training_["strategy"] != "global") return false;
     const Json& schedule = training_["schedule"];
-    const bool ordered = schedule["kind"] == "1f1b" || schedule["kind"] == "slimpipe";
-    return ordered && !schedule.contains("deferred_readout") && parallel_["pipeline"] > 1 &&
-           parallel_.value("stages", parallel_["pipeline"]) == parallel_["pipeline"] &&
+    const bool v = schedule["kind"] == "v-half";
+    const bool ordered = v || schedule["kind"] == "1f1b" || schedule["kind"] == "slimpipe";
+    const int ranks = parallel_["pipeline"], stages = (v ? 2 : 1) * ranks;
+    return ordered && !schedule.contains("deferred_readout") && ranks > 1 &&
+           parallel_.value("stages", stages) == stages &&
            schedule.value("backward", "fused") == "fused" &&
            schedule.value("execution", "futures") == "futures" && !training_.contains("lora") &&
            !model_.contains("multi_token_prediction") && !training_.contains("offload") &&

@@ -92,6 +92,25 @@ TEST_CASE("a folded run names its devices as the machine does") {
         std::string::npos);
 }
 
+TEST_CASE("text and result say how often workers that train apart exchange a fragment") {
+  const auto of = [](const std::string& more) {
+    return run_of(R"({"data": 2, "outer": {"every": 12, "fragments": 3)" + more + "}}", "\"auto\"",
+                  "2");
+  };
+  const auto text = [](const ScenarioResult& result) {
+    return terminal_table({result}, {.width = 200});
+  };
+  const ScenarioResult once = of(""), often = of(R"(, "overlap": 4, "network_share": 1)");
+  CHECK(Json::parse(result_json(once))["outer_exchanges"] == 3);
+  CHECK(text(once).find("3 in 12 steps") != std::string::npos);
+  CHECK(text(once).find("on their way") == std::string::npos);
+  CHECK(Json::parse(result_json(often))["outer_exchanges"] == 9);  // 3 x 12 / 4: each is back
+  CHECK(text(often).find("at most 3 of 3 fragments on their way") != std::string::npos);
+  const ScenarioResult together = run_of(R"({"data": 2})", "\"auto\"", "2");
+  CHECK(Json::parse(result_json(together))["outer_exchanges"].is_null());
+  CHECK(text(together).find("Outer exchanges") == std::string::npos);
+}
+
 TEST_CASE("links of a folded run stand for all that carry something unfolded") {
   const auto total = [](const Json& json, const char* key) {
     double sum = 0;

@@ -11,54 +11,12 @@
 #include <vector>
 
 #include "scenarios/long_run/run_plan.h"
-#include "tests/validate/support/layout_trial.h"
+#include "tests/validate/support/outer_trial.h"
 
 namespace interlock::outer_steps_test {
 namespace {
 
-constexpr double kMs = 1e-3, kMegabyte = 1e6;
-
-/// Each module takes 2 ms forward and 4 ms backward, and holds 6 MB of weights in bf16.
-constexpr double kModule = 6, kModuleMb = 6;
-
-struct Workers {
-  int devices = 2, modules = 1, micro_batches = 1;
-};
-
-std::string at_switch(int devices, const std::string& memory) {
-  return R"({"kind": "machine", "nodes": 1, "port": {"bandwidth": "1 GB/s"}, "device": {
-                "memory": "80 GiB", "memory_bandwidth": ")" +
-         memory + R"(", "peak": {"bf16": "1 PFLOP/s"}}, "devices_per_node": )" +
-         std::to_string(devices) + "}";
-}
-
-LayoutTrial trial_of(const Workers& w, const std::string& more) {
-  return {.model = R"({"kind": "profile", "modules": [{"repeat": )" + std::to_string(w.modules) +
-                   R"(, "forward": "2 ms", "backward_input": "3 ms", "backward_weight": "1 ms",
-                        "parameters": "6 MB"}]})",
-          .cluster = at_switch(w.devices, "1000000 TB/s"),
-          .parallel = R"("pipeline": 1, "data": )" + std::to_string(w.devices) +
-                      R"(, "bucket": "1 GB", "overlap_gradients": false)" + more,
-          .training = R"("strategy": "global", "schedule": "1f1b", "steps": 4,
-                         "micro_batches": )" +
-                      std::to_string(w.micro_batches)};
-}
-
-Metrics metrics_of(const LayoutTrial& trial) { return run(trial).measurement.metrics; }
-
-struct Outer {
-  int every = 1, fragments = 1, overlap = 0;
-  const char* format = "fp32";
-};
-
-std::string key_of(const Outer& o, const std::string& more = "") {
-  return R"(, "outer": {"every": )" + std::to_string(o.every) + R"(, "fragments": )" +
-         std::to_string(o.fragments) + R"(, "overlap": )" + std::to_string(o.overlap) +
-         R"(, "format": ")" + o.format + "\"" + more + "}";
-}
-
-/// Returns the milliseconds of an all-reduce of `mb`.
-double all_reduce(int members, double mb) { return 2 * mb * (members - 1) / members; }
+using namespace outer_trial;
 
 TEST_CASE("DiLoCo: a step, and an H-th of the exchange of all weights in its format") {
   for (const int n : {2, 3, 4}) {
@@ -110,36 +68,6 @@ TEST_CASE("DiLoCo takes as long as data parallelism that adds up H times the mic
   }
 }
 
-/// Returns the mean time of a step of many cycles, gone through one by one.
-double listed(const Outer& o, double step, double exchange) {
-  constexpr int kCycles = 400, kFirst = 200;
-  struct Flight {
-    int fragment, begun;
-    double done;
-  };
-  std::vector<Flight> flights;
-  double now = 0, wire = 0, first = 0;
-  for (int s = 1; s <= kCycles * o.every; ++s) {
-    now += step;
-    const auto wait = [&] {
-      for (const Flight& flight : flights) {
-        if (flight.begun + o.overlap == s) now = std::max(now, flight.done);
-      }
-      std::erase_if(flights, [&](const Flight& flight) { return flight.begun + o.overlap <= s; });
-    };
-    if (o.overlap > 0) wait();
-    for (int f = 0; f < o.fragments; ++f) {
-      const int place = (f + 1) * o.every / o.fragments;
-      if (s % o.every != place % o.every) continue;
-      wire = std::max(wire, now) + exchange;
-      flights.push_back({f, s, wire});
-      if (o.overlap == 0) wait();
-    }
-    if (s == kFirst * o.every) first = now;
-  }
-  return (now - first) / ((kCycles - kFirst) * o.every);
-}
-
 TEST_CASE("Streaming DiLoCo: exchanges beside steps, as a list of all steps has them") {
   for (const int every : {1, 2, 5, 12}) {
     for (const int fragments : {1, 2, 3, 5, 12}) {
@@ -167,17 +95,21 @@ TEST_CASE("Streaming DiLoCo: exchanges beside steps, as a list of all steps has 
 
 TEST_CASE(
     "CoCoDC: as many exchanges as take a share of the steps, as a list of all steps has them") {
-  int more = 0, most = 0;
+  int more = 0, most = 0, capped = 0;
   for (const int every : {12, 30}) {
     for (const int fragments : {1, 3, 5}) {
       for (const int overlap : {1, 4, 12}) {
         for (const double share : {0.11, 0.43, 0.76, 0.99}) {
           const double step = 4 * kModule, exchange = all_reduce(2, kModuleMb * 4 * 2) / fragments;
           int exchanges = fragments;
-          while (exchanges < every && (exchanges + 1) * exchange <= share * every * step)
+          // A fragment comes back `overlap` steps after it left, in time for its next turn.
+          const int turns = fragments * every / overlap;
+          while (exchanges < std::min(every, turns) &&
+                 (exchanges + 1) * exchange <= share * every * step)
             ++exchanges;
           more += exchanges > fragments ? 1 : 0;
           most += exchanges == every ? 1 : 0;
+          capped += exchanges == turns && exchanges < every ? 1 : 0;
           const std::string asked = R"(, "network_share": )" + std::to_string(share);
           const Metrics metrics =
               metrics_of(trial_of({2, 4, 1}, key_of({every, fragments, overlap, "fp32"}, asked)));
@@ -186,6 +118,7 @@ TEST_CASE(
                       << " ms");
           const double expected = listed({every, exchanges, overlap, "fp32"}, step, exchange);
           CHECK(metrics.step_time.value() / kMs == doctest::Approx(expected).epsilon(1e-6));
+          CHECK(*metrics.outer_exchanges == exchanges);
           // An all-reduce of two members has each send as much as it sums.
           const double sent = kModuleMb * kMegabyte * 4 * 2 / fragments * exchanges / every;
           for (const LinkMetrics& link : metrics.links) {
@@ -197,6 +130,94 @@ TEST_CASE(
   }
   CHECK(more > 20);
   CHECK(most > 3);
+  CHECK(capped > 3);
+}
+
+TEST_CASE("what comes late is corrected from a copy of its fragment, and 12 bytes a parameter") {
+  const double parameters = 4 * kModuleMb * kMegabyte / 2;
+  const auto with = [](const std::string& more) {
+    LayoutTrial trial = trial_of({2, 4, 1}, key_of({10, 2, 5, "fp4"}, more));
+    trial.cluster = at_switch(2, "1 TB/s");
+    return metrics_of(trial);
+  };
+  const Metrics plain = with(""), corrected = with(R"(, "delay_compensation": true)");
+  const auto held = [](const Metrics& metrics) {
+    const auto communication = static_cast<std::size_t>(MemoryClass::Communication);
+    return metrics.devices.front().memory[communication].value();
+  };
+  CHECK(held(corrected) - held(plain) == doctest::Approx(4 * parameters / 2));
+  const auto updating = [](const Metrics& metrics) {
+    const auto update = static_cast<std::size_t>(TimeUse::Update);
+    return metrics.devices.front().time[update] * metrics.step_time.value() * 10;
+  };
+  const double reached = 0.85;  // as below
+  CHECK(updating(corrected) - updating(plain) ==
+        doctest::Approx(parameters * 12 / 1e12 / reached).epsilon(1e-6));
+}
+
+/// Returns the most exchanges on their way at once, of a list of all steps in which fragments take
+/// turns; 0 if one leaves before it has come.
+int on_their_way(const Outer& o, int exchanges) {
+  std::vector<int> back(static_cast<std::size_t>(o.fragments), 0);  // the step of its return
+  int most = 0;
+  for (int s = 1, turn = 0; s <= 20 * o.every; ++s) {
+    const auto leaves = [&](int e) {
+      return s % o.every == (e + 1) * o.every / exchanges % o.every;
+    };
+    for (int e = 0; e < exchanges; ++e) {
+      if (!leaves(e)) continue;
+      int& fragment = back[static_cast<std::size_t>(turn++ % o.fragments)];
+      if (fragment > s) return 0;
+      fragment = s + o.overlap;
+    }
+    most = std::max(most, static_cast<int>(std::ranges::count_if(
+                              back, [&](int returns) { return returns > s; })));
+  }
+  return most;
+}
+
+TEST_CASE("each fragment on its way has a buffer, as many as a list of all steps has at once") {
+  const double parameters = 4 * kModuleMb * kMegabyte / 2;
+  const auto communication = static_cast<std::size_t>(MemoryClass::Communication);
+  int several = 0;
+  for (const int every : {12, 30, 50}) {
+    for (const int fragments : {1, 3, 5, 10}) {
+      for (const int overlap : {1, 4, 7, 12}) {
+        for (const double share : {0.0, 0.2, 0.6, 1.0}) {
+          const Outer outer = {every, fragments, overlap, "fp4"};
+          const std::string asked =
+              R"(, "delay_compensation": true, "network_share": )" + std::to_string(share);
+          const Metrics metrics = metrics_of(trial_of({2, 4, 1}, key_of(outer, asked)));
+          const int held = on_their_way(outer, static_cast<int>(*metrics.outer_exchanges));
+          INFO("H = " << every << ", " << fragments << " fragments, overlap " << overlap << ", "
+                      << share << " of the network: " << *metrics.outer_exchanges << " exchanges");
+          REQUIRE(held > 0);
+          several += share > 0 && held > (overlap * fragments + every - 1) / every ? 1 : 0;
+          const DeviceMetrics& device = metrics.devices.front();
+          const double buffers = (0.5 + 4) * parameters / fragments * held;
+          CHECK(device.memory[communication].value() == doctest::Approx(buffers).epsilon(1e-6));
+          double all = 0;
+          for (const Bytes bytes : device.memory) all += bytes.value();
+          CHECK(device.peak_memory.value() == doctest::Approx(all).epsilon(1e-9));
+        }
+      }
+    }
+  }
+  CHECK(several > 20);
+}
+
+TEST_CASE("buffers that the network's share asks for may be too many for the memory") {
+  LayoutTrial trial = trial_of({2, 4, 1}, key_of({12, 3, 4, "fp4"}));
+  const double peak = metrics_of(trial).devices.front().peak_memory.value();
+  trial.parallel =
+      trial_of({2, 4, 1}, key_of({12, 3, 4, "fp4"}, R"(, "network_share": 1)")).parallel;
+  for (const bool fits : {false, true}) {
+    trial.cluster = R"({"kind": "machine", "nodes": 1, "port": {"bandwidth": "1 GB/s"},
+        "devices_per_node": 2, "device": {"memory_bandwidth": "1000000 TB/s",
+        "peak": {"bf16": "1 PFLOP/s"}, "memory": ")" +
+                    std::to_string(static_cast<std::int64_t>(peak * (fits ? 2 : 1))) + R"( B"}})";
+    CHECK(metrics_of(trial).fits_in_memory == fits);
+  }
 }
 
 TEST_CASE("fragments need an F-th of the bandwidth at a time, and as much traffic") {
@@ -264,28 +285,6 @@ TEST_CASE("outer states are 8 bytes a parameter, divided within workers; a buffe
             doctest::Approx(0.5 * parameters / members / 2));
     }
   }
-}
-
-TEST_CASE("what comes late is corrected from a copy of its fragment, and 12 bytes a parameter") {
-  const double parameters = 4 * kModuleMb * kMegabyte / 2;
-  const auto with = [](const std::string& more) {
-    LayoutTrial trial = trial_of({2, 4, 1}, key_of({10, 2, 5, "fp4"}, more));
-    trial.cluster = at_switch(2, "1 TB/s");
-    return metrics_of(trial);
-  };
-  const Metrics plain = with(""), corrected = with(R"(, "delay_compensation": true)");
-  const auto held = [](const Metrics& metrics) {
-    const auto communication = static_cast<std::size_t>(MemoryClass::Communication);
-    return metrics.devices.front().memory[communication].value();
-  };
-  CHECK(held(corrected) - held(plain) == doctest::Approx(4 * parameters / 2));
-  const auto updating = [](const Metrics& metrics) {
-    const auto update = static_cast<std::size_t>(TimeUse::Update);
-    return metrics.devices.front().time[update] * metrics.step_time.value() * 10;
-  };
-  const double reached = 0.85;  // as below
-  CHECK(updating(corrected) - updating(plain) ==
-        doctest::Approx(parameters * 12 / 1e12 / reached).epsilon(1e-6));
 }
 
 TEST_CASE("an outer update moves 28 bytes a parameter, and outer gradients twice") {

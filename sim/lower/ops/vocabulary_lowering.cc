@@ -12,7 +12,10 @@
 // those who receive it join it a whole op before they need it, so that the sender comes last, and
 // none of their kernels waits for it before S or G. What ranks send in a sum is held until that is
 // done; what a broadcast brings is held from the op before the one that reads it, but for the first
-// S of a step, and G after G at the end of 1F1B, where stashes are few.
+// S of a step, and G after G at the end of 1F1B, where stashes are few. What a broadcast takes from
+// its own sender is not held from there to the S or G that reads it: the first rank of a V has
+// other ops in between, and an output or a gradient more (hidden, of one micro-batch each) than is
+// counted.
 // Source: Yeung et al., arXiv 2411.05288, section 4, and sail-sg/VocabularyParallelism.
 #include "sim/lower/op_lowering.h"
 

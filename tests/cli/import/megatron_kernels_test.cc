@@ -138,6 +138,44 @@ TEST_CASE("a vocabulary is divided among pipeline ranks by the words of its auth
   refuses("use-interlaced-schedule", "--use-interlaced-schedule", "2");
 }
 
+TEST_CASE("a V of zero bubble's fork is the schedule of its memory, with two stages a rank") {
+  const Folder folder;
+  const std::string v =
+      "--pipeline-model-parallel-size 2 --enable-zb-runtime "
+      "--zero-bubble-v-schedule ";
+  const std::string memory = v + "--zero-bubble-v-schedule-mem-setup ";
+  const auto made = [&](const std::string& more) {
+    REQUIRE(imported(folder, script(more), "2") == "");
+    return read_json_file(folder.path("made.json"));
+  };
+  const auto kind = [&](const std::string& more) {
+    const JsonValue scenario = made(more);
+    CHECK(scenario.find("parallel")->find("stages")->number == 4);
+    return scenario.find("training")->find("schedule")->text;
+  };
+  CHECK(kind(v) == "zb-v");
+  CHECK(kind(memory + "zb") == "zb-v");
+  CHECK(kind(memory + "half") == "v-half");
+  CHECK(kind(memory + "min") == "v-min");
+  for (const bool two : {false, true}) {
+    const std::string divides =
+        std::string("half --enable-vocab-parallel") + (two ? " --disable-backward-fusion" : "");
+    const JsonValue scenario = made(memory + divides);
+    const JsonValue& schedule = *scenario.find("training")->find("schedule");
+    CHECK(schedule.find("kind")->text == "v-half");
+    CHECK(schedule.find("vocabulary")->text == (two ? "vocab-1" : "vocab-2"));
+    CHECK(run_program({"simulate", "made.json"}, folder.path()).err == "");
+  }
+  for (const char* const other : {"min", "zb"}) {
+    const std::string said =
+        imported(folder, script(memory + other + " --enable-vocab-parallel"), "2");
+    CHECK(said.find("--zero-bubble-v-schedule:") != std::string::npos);
+    CHECK(std::ranges::count(said, '\n') == 1);
+  }
+  CHECK(imported(folder, script(memory + "most"), "2").find("expected min, half or zb, got most") !=
+        std::string::npos);
+}
+
 TEST_CASE("a recipe says with its own words what waits in the host's memory") {
   const Folder folder;
   const auto offload = [&](const std::string& more) {

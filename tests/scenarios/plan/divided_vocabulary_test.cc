@@ -245,6 +245,10 @@ TEST_CASE("what has no part of a vocabulary, or cannot wait for one, is refused 
         place +
             "\"gpipe\" has no order that runs parts of the vocabulary; expected \"1f1b\", "
             "\"v-half\" or \"slimpipe\"");
+  CHECK(refused({divided("vocab-1", "bitpipe")}) ==
+        place +
+            "\"bitpipe\" has no order that runs parts of the vocabulary; expected \"1f1b\", "
+            "\"v-half\" or \"slimpipe\"");
   CHECK(refused({R"(training.schedule={"kind": "1f1b", "backward": "split",
                      "vocabulary": "vocab-1"})"}) ==
         place + "its order is that of whole backwards; expected \"backward\" \"fused\" beside it");
@@ -307,6 +311,17 @@ TEST_CASE("layouts that parts of a vocabulary do not know are refused in one sen
             "its first rank has the first stage, and its last the last; expected no "
             "parallel.placement, or each stage on the rank of its number");
   CHECK(refused({two, "parallel.placement=[0, 1]"}) == "");
+  const auto of_v = [](int ranks, const Overrides& more) {
+    Overrides all = {"parallel.stages=" + std::to_string(2 * ranks), "model.layers=8"};
+    all.insert(all.end(), more.begin(), more.end());
+    all.push_back(divided("vocab-1", "v-half"));
+    return mistakes(on_ranks(ranks, all));
+  };
+  CHECK(of_v(1, {}) == place + "it is divided among ranks; expected 2 pipeline ranks or more");
+  CHECK(of_v(2, {"parallel.placement=auto"}) ==
+        place +
+            "its first rank has both ends of the model; expected no parallel.placement, or \"v\"");
+  CHECK(of_v(2, {"parallel.placement=v"}) == "");
   CHECK(refused({"parallel.data=2", "parallel.overlap_gradients=false", "parallel.zero_stage=1",
                  "training.global_batch_size=24", "parallel.overlap_weights=true"}) ==
         place +
