@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Outline: look for a repeat in three steps, then in five. If they show one, its window is known,
-// and exactly fill
-// + measured (+ drain) steps are run and collected. Else run a few more steps than wanted; while
-// there is no repeat, more, up to a bound; then those of the window likewise. A short run keeps its
-// log and is collected from it; a long one is run twice, first for the ends of its steps.
+// and exactly fill + measured (+ drain) steps are run and collected. Else run a few more steps than
+// wanted; while there is no repeat, more, up to a bound; then those of the window likewise. A short
+// run keeps its log and is collected from it; a long one is run twice, first for the ends of its
+// steps.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -32,6 +32,7 @@ constexpr int kStepsAlike =
     3;  // that show the repeat of a run whose steps are alike from the first
 constexpr std::int64_t kMostTasksInReport = 5'000'000;
 constexpr std::int64_t kMostTasksSearched = 40'000'000;
+constexpr std::int64_t kMostTasksSharing = 10'000'000;  // likewise, where links are shared
 constexpr std::int64_t kLeastTasksSkipped = 500'000;  // shorter runs are simulated whole
 constexpr int kLeastSaving = 6;  // times that the search for a rhythm must be shorter than the run
 
@@ -153,7 +154,8 @@ std::pair<RunPointer, StepWindow> find_steady_run(const ProgramOfSteps& lower, P
       return {std::move(run), *window};
     }
     const std::int64_t next = run->summary.tasks * 4;
-    if (extra > patience_for(run->program) || next > kMostTasksSearched) {
+    const std::int64_t most = shares_links(run->program) ? kMostTasksSharing : kMostTasksSearched;
+    if (extra > patience_for(run->program) || next > most) {
       const StepWindow unsteady = last_steps(*run, wanted);
       return {std::move(run), unsteady};
     }
