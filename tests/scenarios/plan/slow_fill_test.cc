@@ -1,0 +1,62 @@
+// Queues that take hundreds of steps to fill: what is measured is the pace that they come to.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "scenarios/simulate/run_scenario.h"
+
+namespace interlock::slow_fill_test {
+namespace {
+
+/// Small layers on a cluster; sections in the words of a scenario.
+struct Trial {
+  std::string layers, cluster, parallel, training;
+};
+
+Seconds step_of(const Trial& trial, int steps) {
+  const std::string text =
+      R"({"model": {"kind": "transformer", "hidden_size": 384, "attention_heads": 8,
+          "vocab_size": 768, "sequence_length": 192, "attention": "fused",
+          "tied_embeddings": false, "layers": )" +
+      trial.layers + R"(}, "cluster": )" + trial.cluster + R"(, "parallel": {)" + trial.parallel +
+      R"(}, "training": {"micro_batches": 1, )" + trial.training + R"(, "steps": )" +
+      std::to_string(steps) + R"(}, "simulate": {"engine": "native"}})";
+  const Question question = load_questions(parse_json(text, "fill.json")).front();
+  return run_scenario(question, false).measurement.metrics.step_time;
+}
+
+std::string nodes(int number, const std::string& bandwidth) {
+  return R"({"kind": "machine", "device": "a100-40g", "devices_per_node": 4, "nodes": )" +
+         std::to_string(number) +
+         R"(, "port": {"latency": "2 us", "bandwidth": "64 GB/s"},
+             "cards": {"latency": "50 us", "per_node": 1, "bandwidth": ")" +
+         bandwidth + R"("}})";
+}
+
+TEST_CASE("few measured steps have the pace of many, however slowly queues fill") {
+  const std::string many = R"({"kind": "uniform", "device": "a100-40g", "devices": 1024,
+                              "link": {"latency": "50 us", "bandwidth": "10 Gb/s"}})";
+  const std::vector<Trial> trials = {
+      {"64", many, R"("pipeline": 64, "data": 16)",
+       R"("strategy": "local", "global_batch_size": 64,
+          "schedule": {"kind": "eager", "in_flight": 8, "queue": "unlimited"})"},
+      {"64", many, R"("pipeline": 64, "data": 16)",
+       R"("strategy": "global", "global_batch_size": 64, "schedule": "pipedream")"},
+      {"8", nodes(4, "16 Gb/s"), R"("pipeline": 8, "data": 2)",
+       R"("strategy": "local", "global_batch_size": 8,
+          "schedule": {"kind": "eager", "in_flight": 64, "queue": {"buffered": 32}})"},
+      {"8", nodes(2, "10 Gb/s"), R"("pipeline": 8)",
+       R"("strategy": "pairwise", "global_batch_size": 4,
+          "schedule": {"kind": "eager", "in_flight": 64, "queue": "unlimited"})"}};
+  for (const Trial& trial : trials) {
+    CAPTURE(trial.training);
+    const Seconds few = step_of(trial, 8), many_steps = step_of(trial, 400);
+    MESSAGE(few.value(), " s in 8 steps, ", many_steps.value(), " s in 400");
+    CHECK(few.value() == doctest::Approx(many_steps.value()).epsilon(0.05));
+  }
+}
+
+}  // namespace
+}  // namespace interlock::slow_fill_test
