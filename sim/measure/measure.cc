@@ -33,7 +33,7 @@ constexpr int kStepsAlike =
 constexpr std::int64_t kMostTasksInReport = 5'000'000;
 constexpr std::int64_t kMostTasksSearched = 40'000'000;
 constexpr std::int64_t kMostTasksSharing = 10'000'000;  // likewise, where links are shared
-constexpr std::int64_t kLeastTasksSkipped = 500'000;  // shorter runs are simulated whole
+constexpr std::int64_t kLeastTasksSkipped = 500'000;    // shorter runs are simulated whole
 constexpr int kLeastSaving = 6;  // times that the search for a rhythm must be shorter than the run
 
 /// One run of a program, its step log, and its trace where asked for.
