@@ -85,6 +85,9 @@ class Metrics:
     def exposed_communication_s(self) -> float:
         """per step, time in which a device is idle while the message or collective that it waits for is on its way, exchanges inside ops included; mean over devices (unit: s)"""
     @property
+    def outer_exchanges(self) -> Optional[int]:
+        """exchanges, of one fragment each, in the `every` steps of `parallel.outer`; null without it (unit: count)"""
+    @property
     def outer_exchange_s(self) -> Optional[float]:
         """time that workers take to exchange one fragment of their weights; null without `parallel.outer` (unit: s)"""
     @property
