@@ -47,11 +47,10 @@ StageWeights::StageWeights(const Job& job, int stage, bool keeps_versions, Stage
 /// Gives the replica its numbers of each parameter: those of its shard, or all.
 void StageWeights::divide() {
   const Program& program = job_.program;
-  const std::int64_t all = bytes() / device_.number_bytes();
   const bool divides = divides_updates(program);
   const std::int64_t shards = divides ? program.replicas : 1;
   const std::int64_t replica = divides ? stage_ / (program.stages / program.replicas) : 0;
-  shard_ = (all + shards - 1) / shards;
+  shard_ = (numbers() + shards - 1) / shards;
   std::int64_t before = 0;  // numbers of earlier parameters
   for (TrainedParameter& p : parameters_) {
     const std::int64_t size = p.parameter.size();
@@ -82,10 +81,10 @@ void StageWeights::add_parameters(int module, bool of_head) {
   }
 }
 
-std::int64_t StageWeights::bytes() const {
+std::int64_t StageWeights::numbers() const {
   std::int64_t count = 0;
   for (const TrainedParameter& p : parameters_) count += p.parameter.size();
-  return count * device_.number_bytes();
+  return count;
 }
 
 void StageWeights::place(Resident& resident) {

@@ -81,7 +81,8 @@ class StageWeights {
   void add_parameters(int module, bool of_head);
   void divide();
   int states_of_number() const;
-  std::int64_t bytes() const;
+  std::int64_t numbers() const;
+  std::int64_t bytes() const { return numbers() * device_.number_bytes(); }
   void place(Resident& resident);
   GradientSum sum_at(char* room) const;
   void keep_version(const std::set<int>& read);
