@@ -33,6 +33,18 @@ int rhythm_of(int micro_batches, int between) {
   return log.rhythm(0, 1, 1);
 }
 
+/// Gives the stages of `chain` times, and bytes, of which stashes have up to `stash` thousand.
+void draw_costs(Random& random, int stash, TestChain& chain) {
+  for (StageCost& cost : chain.costs) {
+    for (OpCost* op : {&cost.forward, &cost.backward_input, &cost.backward_weight}) {
+      op->time = Seconds(random.integer(1, 4));
+    }
+    cost.output = Bytes(1000 * random.integer(0, 3));
+    cost.stash = Bytes(1000 * random.integer(0, stash));
+    cost.workspace = Bytes(1000 * random.integer(0, 3));
+  }
+}
+
 TEST_CASE("ops in a rhythm have none while a wire falls behind, which an op will wait for") {
   CHECK(rhythm_of(30, 10) == 1);
   CHECK(rhythm_of(30, 11) == 0);
@@ -122,14 +134,7 @@ TEST_CASE("the fewest steps have the figures of many, in every family") {
       Random random(223, seed);
       TestChain chain = make_laid_chain(4, kind);
       chain.micro_batches = 8;
-      for (StageCost& cost : chain.costs) {
-        for (OpCost* op : {&cost.forward, &cost.backward_input, &cost.backward_weight}) {
-          op->time = Seconds(random.integer(1, 4));
-        }
-        cost.output = Bytes(1000 * random.integer(0, 3));
-        cost.stash = Bytes(1000 * random.integer(0, 9));
-        cost.workspace = Bytes(1000 * random.integer(0, 3));
-      }
+      draw_costs(random, 9, chain);
       INFO(describe(chain));
       const Metrics all = measure(programs_of(chain), {.steps = 4}, false).metrics;
       const Metrics few =
@@ -163,14 +168,7 @@ TEST_CASE("a peak at the end of a long step is at its end, though few micro-batc
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     Random random(221, seed);
     TestChain chain = make_laid_chain(2, "zb-v");
-    for (StageCost& cost : chain.costs) {
-      for (OpCost* op : {&cost.forward, &cost.backward_input, &cost.backward_weight}) {
-        op->time = Seconds(random.integer(1, 4));
-      }
-      cost.output = Bytes(1000 * random.integer(0, 3));
-      cost.stash = Bytes(1000 * random.integer(0, 3));
-      cost.workspace = Bytes(1000 * random.integer(0, 3));
-    }
+    draw_costs(random, 3, chain);
     chain.micro_batches = 32'000;
     INFO("seed " << seed);
     const BothWays both = both_ways(chain, {.steps = 1});
