@@ -67,14 +67,6 @@ struct LoggedRun {
 
 using RunPointer = std::unique_ptr<LoggedRun>;
 
-/// Returns the window of a run that shows no repeat: its last steps before the first ranks run dry.
-StepWindow last_steps(const LoggedRun& run, int wanted) {
-  const int dry = std::max(run.steps.overlap() + 1, drain_steps(run.program, run.steps));
-  const int usable = std::max(1, run.steps.steps() - dry);
-  const int steps = std::min(wanted, usable);
-  return {.first_step = usable - steps, .steps = steps, .steady = false};
-}
-
 /// Returns how many steps to run beyond those wanted before a repeat is given up. Ranks that never
 /// meet have no common rhythm, and each repeats its own from its second step on.
 std::int64_t patience_for(const Program& program) {
@@ -156,7 +148,7 @@ std::pair<RunPointer, StepWindow> find_steady_run(const ProgramOfSteps& lower, P
     const std::int64_t next = run->summary.tasks * 4;
     const std::int64_t most = shares_links(run->program) ? kMostTasksSharing : kMostTasksSearched;
     if (extra > patience_for(run->program) || next > most) {
-      const StepWindow unsteady = last_steps(*run, wanted);
+      const StepWindow unsteady = find_unsteady_window(run->program, run->steps, wanted);
       return {std::move(run), unsteady};
     }
   }

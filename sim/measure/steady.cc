@@ -14,6 +14,8 @@ namespace interlock {
 namespace {
 
 constexpr int kMostCycles = 64;  // longest cycle looked for, in units of the program's own pattern
+constexpr int kMostCompared = 16;  // steps before a window of a run that shows no repeat
+constexpr double kAlike = 1e-6;  // of a step: differences of lengths that are no worse than others
 
 /// Steps after which the written order of work repeats.
 std::int64_t pattern_steps(const Program& program) {
@@ -24,6 +26,19 @@ std::int64_t pattern_steps(const Program& program) {
 /// pattern of work, for what is handed over once in a pattern.
 std::int64_t reach_steps(const Program& program, const StepLog& log) {
   return std::max<std::int64_t>(log.overlap() + 2, pattern_steps(program) + 1);
+}
+
+Seconds length_of(const StepLog& log, int step) { return log.end(step) - log.end(step - 1); }
+
+/// Returns by how much the lengths of the `compared` steps before `step` differ most from those
+/// before `other`.
+Seconds difference_before(const StepLog& log, int step, int other, int compared) {
+  Seconds most;
+  for (int back = 1; back <= compared; ++back) {
+    const Seconds apart = length_of(log, step - back) - length_of(log, other - back);
+    most = std::max({most, apart, -apart});
+  }
+  return most;
 }
 
 }  // namespace
@@ -98,6 +113,23 @@ std::optional<StepWindow> find_window(const Program& program, const StepLog& log
     return window;
   }
   return std::nullopt;
+}
+
+StepWindow find_unsteady_window(const Program& program, const StepLog& log, int wanted) {
+  const int dry = std::max(log.overlap() + 1, drain_steps(program, log));
+  const int usable = std::max(1, log.steps() - dry);
+  const int fewest = std::clamp(usable / 4, std::min(wanted, usable), usable);
+  const int last = usable - fewest, first = std::max(0, last - fewest);
+  const int compared = std::min(kMostCompared, first);
+  const auto difference = [&](int start) {
+    return difference_before(log, start, usable, compared);
+  };
+  Seconds least = difference(last);
+  for (int start = first; start < last; ++start) least = std::min(least, difference(start));
+  const Seconds mean = (log.end(usable - 1) - log.end(last - 1)) / fewest;
+  int start = compared > 0 ? first : last;
+  while (start < last && difference(start) > least + mean * kAlike) ++start;
+  return {.first_step = start, .steps = usable - start, .steady = false};
 }
 
 }  // namespace interlock

@@ -52,6 +52,12 @@ struct StepWindow {
 /// repeat; or nothing if it does not show a repeat, or is too short to hold the window.
 std::optional<StepWindow> find_window(const Program& program, const StepLog& log, int wanted);
 
+/// Returns the window of a run that shows no repeat: of its last steps before the first ranks run
+/// dry a quarter to a half, or `wanted` if that is more, so that what differs from step to step is
+/// averaged out. It begins where steps have gone before that are most like those at its end: what
+/// repeats but for rounding is measured over whole cycles.
+StepWindow find_unsteady_window(const Program& program, const StepLog& log, int wanted);
+
 /// Returns true if every stream is a loop whose turns are the steps of the run.
 bool loops_over_steps(const Program& program);
 /// Makes `program` one of `steps` steps, with the same ticks. REQUIRES: loops_over_steps().

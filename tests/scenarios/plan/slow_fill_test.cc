@@ -1,4 +1,4 @@
-// Queues that take hundreds of steps to fill: what is measured is the pace that they come to.
+// Steps that settle late or never: what is measured is the pace that a long run has.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
@@ -56,6 +56,46 @@ TEST_CASE("few measured steps have the pace of many, however slowly queues fill"
     MESSAGE(few.value(), " s in 8 steps, ", many_steps.value(), " s in 400");
     CHECK(few.value() == doctest::Approx(many_steps.value()).epsilon(0.05));
   }
+}
+
+TEST_CASE("steps that never repeat take as long folded as in full") {
+  struct Crowded {
+    int hidden, layers, words, devices_per_node, batch, in_flight;
+    std::string port, strategy;
+  };
+  const std::vector<Crowded> trials = {
+      {768, 17, 32000, 2, 8, 5, "64 GB/s", R"({"kind": "interlocking", "n_wise": 3})"},
+      {1024, 8, 768, 4, 16, 8, "4 GB/s", R"({"kind": "interlocking", "n_wise": 3})"},
+      {768, 8, 768, 2, 8, 5, "64 GB/s", R"({"kind": "chunked", "chunks": 2})"}};
+  int unsteady = 0;
+  for (const Crowded& trial : trials) {
+    const auto measured = [&](const std::string& fold) {
+      const std::string text =
+          R"({"model": {"kind": "transformer", "attention_heads": 8, "sequence_length": 256,
+              "vocab_size": )" +
+          std::to_string(trial.words) + R"(, "hidden_size": )" + std::to_string(trial.hidden) +
+          R"(, "layers": )" + std::to_string(trial.layers) +
+          R"(}, "cluster": {"kind": "machine", "device": "a100-40g", "devices_per_node": )" +
+          std::to_string(trial.devices_per_node) + R"(, "nodes": )" +
+          std::to_string(16 / trial.devices_per_node) +
+          R"(, "port": {"latency": "2 us", "bandwidth": ")" + trial.port + R"("},
+              "cards": {"latency": "20 us", "per_node": 1, "bandwidth": "10 Gb/s"}},
+              "parallel": {"pipeline": 8, "data": 2, "zero_stage": 1},
+              "training": {"optimizer": "adamw", "micro_batch_size": 1, "steps": 2,
+                           "global_batch_size": )" +
+          std::to_string(trial.batch) + R"(, "schedule": {"kind": "eager", "in_flight": )" +
+          std::to_string(trial.in_flight) + R"(}, "strategy": )" + trial.strategy +
+          R"(}, "simulate": {"engine": "native", "fold": ")" + fold + R"("}})";
+      const Question question = load_questions(parse_json(text, "crowded.json")).front();
+      return run_scenario(question, false).measurement.metrics;
+    };
+    CAPTURE(trial.strategy);
+    const Metrics folded = measured("auto"), full = measured("none");
+    MESSAGE(folded.step_time.value(), " s folded, ", full.step_time.value(), " s in full");
+    CHECK(folded.step_time.value() == doctest::Approx(full.step_time.value()).epsilon(0.01));
+    unsteady += folded.steady ? 0 : 1;
+  }
+  CHECK(unsteady == 3);
 }
 
 }  // namespace
