@@ -122,7 +122,7 @@ Program program_of(Trial& trial, const SchedulePolicy& policy) {
   const int stages = static_cast<int>(trial.plan.rank_of_stage.size());
   const int steps = kStepsOfLook + 2 * stages / trial.plan.micro_batches;
   Program program = lower_plan(trial.plan, trial.inputs, steps);
-  for (Wire& wire : program.wires) wire.shared = false;
+  share_no_links(program);
   return program;
 }
 

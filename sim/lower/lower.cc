@@ -358,9 +358,13 @@ Program lower(const LowerInputs& given) {
   Program program = lower_all(inputs, brevity);
   if (inputs.contention) return program;
   program.ignores_contention = (brief && links.shared) || shares_links(program);
+  share_no_links(program);
+  return program;
+}
+
+void share_no_links(Program& program) {
   for (Wire& wire : program.wires) wire.shared = false;
   for (Collective& collective : program.collectives) collective.shared = false;
-  return program;
 }
 
 }  // namespace interlock

@@ -78,5 +78,7 @@ inline const Mesh& mesh_of_layers(const LowerInputs& inputs, int rank, int layou
 /// Durations are rounded once, to the finest 10^-k s that keeps the sum of all durations under 2^53
 /// ticks (2^50 where wires share links); sums of them are then exact.
 Program lower(const LowerInputs& inputs);
+/// Gives each link of `program` to each of its users alone.
+void share_no_links(Program& program);
 
 }  // namespace interlock

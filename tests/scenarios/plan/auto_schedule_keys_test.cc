@@ -55,6 +55,18 @@ TEST_CASE("a plan has a schedule that is found no second time") {
   CHECK(again.schedule.order == plan.schedule.order);
 }
 
+TEST_CASE("an order is found where replicas share cards and kernels slow down beside messages") {
+  const std::string text =
+      R"({"model": {"kind": "transformer", "layers": 4, "hidden_size": 256, "vocab_size": 512,
+          "sequence_length": 128, "attention_heads": 8}, "parallel": {"data": 4},
+          "cluster": {"kind": "machine", "device": "h200", "devices_per_node": 2, "nodes": 4,
+                      "port": {"bandwidth": "200 GB/s"}, "cards": {"bandwidth": "25 GB/s"}},
+          "training": {"strategy": "global", "schedule": "auto", "global_batch_size": 32},
+          "simulate": {"memory_contention": true}})";
+  const Question question = load_questions(parse_json(text, "shared.json")).front();
+  CHECK(run_scenario(question, false).measurement.metrics.step_time > Seconds(0));
+}
+
 TEST_CASE("a scenario that names its schedule is planned with it") {
   const Question question = loaded(searching("\"gpipe\""));
   CHECK(make_plan(question).schedule.kind->name == "gpipe");
