@@ -27,13 +27,30 @@ std::pair<Seconds, Cause> origin_of(const TraceNode& node, const TraceLog& log,
   CHECK(false, "the start of a run has no cause");
 }
 
-/// Returns the last op that ends by `end`; if several do at once, the first in the log.
-TraceNode last_op(const TraceLog& log, Seconds end) {
-  TraceNode last;
+/// A thing in a log, and when it was over.
+struct LastNode {
+  TraceNode node;
+  Seconds end = Seconds(-kInfinity);
+
+  /// Takes the thing, if it is over later than this one and by `latest`.
+  void take(Kind kind, std::size_t index, Seconds over, Seconds latest) {
+    if (over <= end || over > latest) return;
+    *this = {{kind, static_cast<std::int32_t>(index)}, over};
+  }
+};
+
+/// Returns what is over last by `end`: an op, or the exchange or message that a run ends with; if
+/// several are at once, an op, and the first in the log.
+LastNode last_node(const TraceLog& log, Seconds end) {
+  LastNode last;
   for (std::size_t i = 0; i < log.spans.size(); ++i) {
-    if (log.spans[i].end > end) continue;
-    if (last.index >= 0 && log.spans[i].end <= log.spans[last.index].end) continue;
-    last = {Kind::Span, static_cast<std::int32_t>(i)};
+    last.take(Kind::Span, i, log.spans[i].end, end);
+  }
+  for (std::size_t i = 0; i < log.collectives.size(); ++i) {
+    last.take(Kind::Collective, i, log.collectives[i].end, end);
+  }
+  for (std::size_t i = 0; i < log.transfers.size(); ++i) {
+    last.take(Kind::Transfer, i, log.transfers[i].arrival, end);
   }
   return last;
 }
@@ -43,9 +60,8 @@ TraceNode last_op(const TraceLog& log, Seconds end) {
 std::vector<PathPart> critical_path(const TraceLog& log, const Causes& causes, Seconds begin,
                                     Seconds end) {
   std::vector<PathPart> path;
-  TraceNode node = last_op(log, end);
-  if (node.index < 0 || log.spans[node.index].end <= begin) return path;
-  Seconds until = log.spans[node.index].end;
+  auto [node, until] = last_node(log, end);
+  if (until <= begin) return path;
   // Nothing is on a path twice, unless a trace contradicts its program.
   std::size_t left = log.spans.size() + log.transfers.size() + log.collectives.size();
   for (; left > 0 && node.kind != Kind::Begin && until > begin; --left) {

@@ -19,8 +19,9 @@ struct PathPart {
   Seconds begin, end;
 };
 
-/// Returns the path that leads to the last op that ends by `end`, back to `begin`: parts without
-/// gaps, in order of time. `causes` are those of `log`. Empty if no op ends in between.
+/// Returns the path that leads to the last op, message or exchange that ends by `end`, back to
+/// `begin`: parts without gaps, in order of time. `causes` are those of `log`. Empty if nothing
+/// ends in between.
 std::vector<PathPart> critical_path(const TraceLog& log, const Causes& causes, Seconds begin,
                                     Seconds end);
 

@@ -107,7 +107,8 @@ VariedMeasurement measure_varied(const ProgramOfSteps& lower, const VariedSteps&
                                  bool keep_log) {
   CHECK(varied.seeds > 0, "at least one seed");
   const int fill = steady.metrics.fill_steps, measured = fill + inputs.steps;
-  int after = std::max(1, steady.program.steps - steady.metrics.measured_steps - fill);
+  const bool whole = inputs.steps == 1;  // one step is measured with all that ends it
+  int after = whole ? 0 : std::max(1, steady.program.steps - steady.metrics.measured_steps - fill);
   Program program = varied_program(lower, varied, inputs.steps + after, steady);
   const double tasks = tasks_of(program, varied);
   if (tasks > kMostTasks) {
@@ -119,8 +120,8 @@ VariedMeasurement measure_varied(const ProgramOfSteps& lower, const VariedSteps&
   while (true) {
     const int further = 2 * after + 1;
     const double growth = (measured + further) / static_cast<double>(measured + after);
-    const bool more =
-        further <= kMostRunAhead * measured && growth * tasks_of(program, varied) <= kMostTasks;
+    const bool more = !whole && further <= kMostRunAhead * measured &&
+                      growth * tasks_of(program, varied) <= kMostTasks;
     result = measure_seeds(program, {varied.seeds, fill}, inputs, more, keep_log);
     if (result) break;
     after = further;

@@ -1,5 +1,7 @@
 // "variation": what it is refused with, what it folds, and what it means for links and partitions.
 // SPDX-License-Identifier: Apache-2.0
+#include <numeric>
+
 #include "scenarios/simulate/run_scenario.h"
 #include "tests/scenarios/documents.h"
 
@@ -190,6 +192,38 @@ TEST_CASE("results say what varies only where something does") {
   CHECK(jittered.varied->seeds == 7);
   CHECK(jittered.varied->step_time.p5 < jittered.varied->step_time.p95);
   CHECK(jittered.measurement.metrics.steady);
+}
+
+TEST_CASE("a lone step ends when its weights are there, with jitter and without, and says why") {
+  const auto measured = [](const std::string& more, const std::string& variation) {
+    const std::string text =
+        R"({"model": {"kind": "transformer", "layers": 6, "hidden_size": 512, "vocab_size": 8192,
+            "sequence_length": 512, "attention_heads": 8, "tied_embeddings": false},
+            "cluster": {"machine": "dgx-h100", "devices": 4},
+            "training": {"strategy": "global", "steps": 1, "optimizer": "adam",
+                         "micro_batch_size": 1, "global_batch_size": 8, )" +
+        more + "}, \"variation\": " + variation + "}";
+    return run_scenario(load_questions(parse_json(text, "lone.json")).front(), false)
+        .measurement.metrics;
+  };
+  for (const std::string more :
+       {R"("schedule": "zb-h1"}, "parallel": {"data": 4, "zero_stage": 1)",
+        R"("schedule": "1f1b"}, "parallel": {"pipeline": 2, "data": 2, "zero_stage": 2)",
+        R"("schedule": "1f1b", "offload": {"optimizer": 1}}, "parallel": {"data": 4)"}) {
+    CAPTURE(more);
+    const Metrics plain = measured(more, "{}");
+    const Metrics jittered = measured(more, R"({"jitter": {"spread": 1e-9}, "seeds": 2})");
+    const Metrics slow =
+        measured(more, R"({"stragglers": [{"rank": 0, "slowdown": 1.000001, "to_step": 1}]})");
+    const double step = plain.step_time.value();
+    CHECK(jittered.step_time.value() == doctest::Approx(step).epsilon(1e-6));
+    CHECK(slow.step_time.value() == doctest::Approx(step).epsilon(1e-5));
+    REQUIRE(plain.explanation);
+    const PathUse& path = plain.explanation->path;
+    const double ops = std::accumulate(path.ops.begin(), path.ops.end(), 0.0);
+    CHECK(ops + path.messages + path.collectives == doctest::Approx(step).epsilon(1e-9));
+    CHECK(path.unknown == 0);
+  }
 }
 
 }  // namespace
