@@ -37,7 +37,13 @@ std::string schedule_csv(const ScenarioResult& result, TextMessages messages) {
                 "micro-batches");
   }
   try {
-    return schedule_text(first_step(make_schedule(inputs)), messages);
+    const StepOrder order = first_step(make_schedule(inputs));
+    const ScheduleEntry& kind = *plan.schedule.kind;
+    if (!kind.parts_steps()) {
+      throw Error("the text form has one step, and schedule \"" + std::string(kind.name) +
+                  "\" begins one before the last is over; expected a schedule that flushes");
+    }
+    return schedule_text(order, messages);
   } catch (const Error& error) {
     throw Error(who + error.what());
   }

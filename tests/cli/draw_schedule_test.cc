@@ -122,6 +122,13 @@ TEST_CASE("an order that the text form cannot hold is refused, and nothing is wr
   CHECK(refused({"parallel.pipeline=2", "parallel.stages=4"}) ==
         "toy.json: toy: a rank chooses its order while it runs; expected one stage a rank, or a "
         "schedule that lays out several\n");
+  for (const auto& [name, batches] : std::map<std::string, std::string>{
+           {"pipedream-2bw", "8"}, {"petra", "1"}, {"features-replay", "1"}}) {
+    CHECK(refused({"training.schedule=" + name, "training.micro_batches=" + batches,
+                   "training.global_batch_size=" + batches}) ==
+          "toy.json: toy: the text form has one step, and schedule \"" + name +
+              "\" begins one before the last is over; expected a schedule that flushes\n");
+  }
 }
 
 TEST_CASE("ranks that choose their order are drawn from what they did") {
