@@ -38,6 +38,7 @@ void write_curves(const CommandOptions& files, const std::vector<TrainingCurve>&
 
 void train(const TrainOptions& options) {
   check_outputs(options.command);
+  check_descent(options);
   const std::vector<Question> scenarios = load_inputs(options.command);
   check(options, scenarios.size());
   std::vector<NeuralNetwork> networks;

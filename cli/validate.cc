@@ -47,6 +47,7 @@ Predictions predict_all(const ValidateOptions& options, const std::vector<Plan>&
 void validate_run(const ValidateOptions& options) {
   const TrainOptions& training = options.training;
   check_outputs(training.command);
+  check_descent(training);
   const std::vector<Question> scenarios = load_inputs(training.command);
   check_single(training.command, scenarios.size());
   std::vector<NeuralNetwork> networks;

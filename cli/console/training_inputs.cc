@@ -2,8 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/console/training_inputs.h"
 
+#include <cmath>
+
 #include "base/error.h"
 #include "base/file.h"
+#include "base/text.h"
 
 namespace interlock {
 BatchSource batches_of(const TrainOptions& options, const NeuralNetwork& network) {
@@ -19,6 +22,17 @@ BatchSource batches_of(const TrainOptions& options, const NeuralNetwork& network
   }
   return text ? text_batches(read_file(options.data), options.data, network, seed)
               : generated_batches(network, seed);
+}
+
+void check_descent(const TrainOptions& options) {
+  const auto require = [](const char* option, double value, bool right, const char* expected) {
+    if (right && std::isfinite(value)) return;
+    throw Error(std::string(option) + ": expected " + expected + ", got " + format_number(value));
+  };
+  if (options.rate) require("--rate", *options.rate, *options.rate > 0, "a number above 0");
+  require("--momentum", options.momentum, options.momentum >= 0 && options.momentum < 1,
+          "a number from 0 to below 1");
+  require("--decay", options.decay, options.decay >= 0, "a number from 0");
 }
 
 Descent descent_of(const TrainOptions& options, Optimizer optimizer) {

@@ -9,6 +9,8 @@ namespace interlock {
 
 /// Throws: Error if the network needs a file and there is none, or the other way round.
 BatchSource batches_of(const TrainOptions& options, const NeuralNetwork& network);
+/// Throws: Error if a rate, a momentum or a decay is not one.
+void check_descent(const TrainOptions& options);
 Descent descent_of(const TrainOptions& options, Optimizer optimizer);
 
 }  // namespace interlock

@@ -1,4 +1,5 @@
-// Reads "search". What is in its lists is read where scenarios are made of it.
+// Reads "search". Its lists hold values of the right forms; objects among them are read where
+// scenarios are made of it.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.h"
 #include "scenarios/contract/contract.h"
@@ -32,11 +33,36 @@ std::vector<int> counts_of(Section& section, const char* key) {
   return counts;
 }
 
+/// Reports an item of the list of `key` that has none of the forms of its row.
+void check_item(Section& section, const char* key, const JsonNode& item) {
+  using Form = ContractType::Form;
+  using Kind = JsonValue::Kind;
+  Diagnostics& diagnostics = section.diagnostics();
+  const ContractType& type = contract_key(contract_object("search"), key).type;
+  const ContractType* names = form_of(type, Form::Names);
+  const ContractType* object = form_of(type, Form::Object);
+  if (form_of(type, Form::Whole)) {
+    section.count_at(key, item);
+  } else if (form_of(type, Form::Boolean)) {
+    read_boolean(item, diagnostics);
+  } else if (object && (!names || item.value->kind != Kind::String)) {
+    if (item.value->kind == Kind::Object) return;
+    report(diagnostics, item,
+           (names ? "expected a name or an object of " : "expected an object of ") +
+               in_quotes(object->object) + ", got " + described(*item.value));
+  } else if (names && item.value->kind != Kind::Array) {
+    read_choice(item, names->names, diagnostics);
+  }
+}
+
 std::vector<JsonValue> values_of(Section& section, const char* key) {
   const auto node = section.get(key);
   if (!node) return {};
   std::vector<JsonValue> values;
-  for (const JsonNode& item : items_of(*node)) values.push_back(*item.value);
+  for (const JsonNode& item : items_of(*node)) {
+    check_item(section, key, item);
+    values.push_back(*item.value);
+  }
   if (values.empty()) {
     report(section.diagnostics(), *node, "an empty list leaves no plan; expected some values");
   }
