@@ -243,8 +243,7 @@ void ExchangeLowering::after_piece(Part& part, Progress& progress) {
   }
   write_out(progress);
   // A bucket can leave only when the one before it has made room.
-  const bool reused = part.gives_back && inputs_.stages[op.stage].reduces_each_backward;
-  if (reused && turn > 0) put(Opcode::Wait, op, part, turn - 1);
+  if (part.gives_back && turn > 0) put(Opcode::Wait, op, part, turn - 1);
   if (part.purpose != Purpose::Beside) put(Opcode::Record, op, part, turn);
   const bool later = sends(part.purpose) &&
                      (part.purpose == Purpose::Send || inputs_.data_parallel.overlap_gradients);
