@@ -138,10 +138,11 @@ class CommandLine {
   void add_words() {
     Command& lists =
         add("list", "print the names of models, machines, devices, schedules and frameworks",
-            [this] { list(what_, devices_, json_, quiet_); });
+            [this] { list(what_, files_, devices_, json_, quiet_); });
     lists.add_words("WHAT", &what_,
                     "models, machines, devices, schedules or frameworks; all if left out",
                     {.choices = {"models", "machines", "devices", "schedules", "frameworks"}});
+    lists.add_words("FILES", &files_, "of models, in place of those that ship");
     lists.add("--devices", &devices_, "of machines: their devices' peak and memory, all links");
     add_word_outputs(lists, "write them as JSON; - for standard output");
     Command& contract = add("schema", "print the JSON Schema of scenarios",
@@ -253,6 +254,7 @@ class CommandLine {
   FitOptions fitted_;
   int exit_code_ = kSuccess;
   std::string what_, shell_, json_;
+  std::vector<std::string> files_;
   std::vector<std::string> helped_;
   bool quiet_ = false, reference_ = false, devices_ = false;
 };

@@ -23,26 +23,47 @@
 namespace interlock {
 namespace {
 
+constexpr double kAnyLength = 1024;  // tokens
+
 /// A name, what it stands for in words, and the same for programs.
 struct Row {
   std::string name, meaning;
   std::vector<JsonMember> facts;
 };
 
-std::vector<Row> model_rows() {
+/// Returns the graph of a name of the zoo or a file. Files of models without a length of samples,
+/// which parameters do not depend on, get one.
+ModelGraph model_of(const std::string& name) {
+  const JsonValue value = json_text(name);
+  Diagnostics diagnostics;
+  ModelGraph graph = build_model({&value, ""}, {}, diagnostics);
+  if (diagnostics.empty()) return graph;
+  const JsonValue longer =
+      json_object({{"base", value}, {"sequence_length", json_number(kAnyLength)}});
+  Diagnostics others;
+  graph = build_model({&longer, ""}, {}, others);
+  if (!others.empty()) diagnostics.throw_if_any();
+  return graph;
+}
+
+/// Returns the rows of `files`, or of the zoo if there are none.
+std::vector<Row> model_rows(const std::vector<std::string>& files) {
   std::vector<Row> rows;
-  for (const std::string& name : zoo_names()) {
-    const JsonValue value = json_text(name);
-    Diagnostics diagnostics;
-    const ModelGraph graph = build_model({&value, ""}, {}, diagnostics);
-    diagnostics.throw_if_any();
-    double parameters = 0;
-    for (const Module& module : graph.modules) parameters += static_cast<double>(module.parameters);
+  for (const std::string& name : files.empty() ? zoo_names() : files) {
+    const ModelGraph graph = model_of(name);
+    double parameters = 0, experts = 0;
+    for (const Module& module : graph.modules) {
+      parameters += static_cast<double>(module.parameters);
+      experts += static_cast<double>(module.expert_parameters);
+    }
+    std::string words = std::to_string(graph.modules.size()) + " modules, " +
+                        format_number(parameters) + " parameters";
+    if (experts > 0) words += ", " + format_number(experts) + " of them in experts";
     rows.push_back({name,
-                    std::to_string(graph.modules.size()) + " modules, " +
-                        format_number(parameters) + " parameters",
+                    words,
                     {{"modules", json_number(static_cast<double>(graph.modules.size()))},
-                     {"parameters", json_number(parameters)}}});
+                     {"parameters", json_number(parameters)},
+                     {"expert_parameters", json_number(experts)}}});
   }
   return rows;
 }
@@ -211,16 +232,21 @@ JsonValue rows_json(std::vector<Row> rows) {
 
 }  // namespace
 
-void list(const std::string& what, bool devices, const std::string& json, bool quiet) {
+void list(const std::string& what, const std::vector<std::string>& files, bool devices,
+          const std::string& json, bool quiet) {
   struct Catalogue {
     const char* name;
     std::function<std::vector<Row>()> rows;
   };
-  const Catalogue catalogues[] = {{"models", model_rows},
+  const Catalogue catalogues[] = {{"models", [&] { return model_rows(files); }},
                                   {"machines", [=] { return machine_rows(devices); }},
                                   {"devices", device_rows},
                                   {"schedules", schedule_rows},
                                   {"frameworks", framework_rows}};
+  if (!files.empty() && what != "models") {
+    throw Error("list " + what + " takes no files; expected interlock list models " +
+                files.front());
+  }
   check_json(json);
   JsonValue all = json_object({{"format", json_text("interlock-list/1")}});
   for (const Catalogue& catalogue : catalogues) {

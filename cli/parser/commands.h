@@ -41,7 +41,8 @@ bool validate_published(const PublishedOptions& options);
 void check(const CommandOptions& options);
 /// Prints what names stand for: "models", "machines", "schedules", "frameworks"; empty: all of
 /// them.
-void list(const std::string& what, bool devices, const std::string& json, bool quiet);
+void list(const std::string& what, const std::vector<std::string>& files, bool devices,
+          const std::string& json, bool quiet);
 /// Draws a step of each scenario; or explains every schedule, or prints docs/schedules.md.
 void schedule(const ScheduleOptions& options);
 /// Returns docs/schedules.md, and the picture at its top: bubble against stash, without and with

@@ -240,6 +240,17 @@ TEST_CASE("list prints names that scenarios can use") {
     CHECK(contains(all.out, name));
   }
   CHECK(run_program({"list", "moduls"}).exit_code == 2);
+  // Two layers of four experts of 3 * 64 * 32 weights each.
+  const Folder folder;
+  folder.file("mine.json", R"({"kind": "transformer", "layers": 2, "hidden_size": 64,
+      "attention_heads": 4, "vocab_size": 100, "sequence_length": 8, "gated_mlp": true,
+      "experts": 4, "experts_per_token": 2, "expert_ffn_hidden_size": 32, "bias": false})");
+  const Outcome mine = run_program({"list", "models", "mine.json"}, folder.path());
+  CHECK(mine.err == "");
+  CHECK(contains(mine.out, ", 49.2 k of them in experts"));
+  CHECK(run_program({"list", "machines", "mine.json"}, folder.path()).err ==
+        "list machines takes no files; expected interlock list models mine.json\n");
+  CHECK(run_program({"list", "models", "none.json"}, folder.path()).exit_code == 2);
 }
 
 TEST_CASE("schema prints the JSON Schema") {
