@@ -97,7 +97,7 @@ void append_sums(const Parts& all, std::size_t first, std::size_t count, std::ve
     float sum = 0;
     for (const Part& part : all) sum += number_at(part, i);
     const bool mean = all.front().operation == ncclAvg;
-    append(mean ? sum / static_cast<float>(all.size()) : sum, all.front().type, to);
+    append(mean ? sum * (1.0F / static_cast<float>(all.size())) : sum, all.front().type, to);
   }
 }
 

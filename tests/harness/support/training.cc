@@ -27,14 +27,15 @@ SmallTraining make_training(const TrainingText& text) {
           : R"(, "parallel": {"overlap_gradients": false, "zero_stage": )" +
                 std::to_string(text.zero_stage) + R"(, "data": )" + std::to_string(text.replicas) +
                 R"(, "pipeline": )" + std::to_string(text.devices / text.replicas) + "}";
+  const std::string device = text.precision == "fp32" ? "v100-32g" : "a100-80g";
   const std::string document =
       R"({"model": )" + text.model + R"(, "cluster": {"kind": "uniform", "devices": )" +
-      std::to_string(text.devices) +
-      R"(, "device": "v100-32g", "link": {"latency": "3 us", "bandwidth": "1 GB/s"}},
+      std::to_string(text.devices) + R"(, "device": ")" + device +
+      R"(", "link": {"latency": "3 us", "bandwidth": "1 GB/s"}},
           "training": {"strategy": )" +
       text.strategy + schedule + R"(, "global_batch_size": )" + std::to_string(global) +
-      R"(, "micro_batches": )" + std::to_string(text.micro_batches) +
-      R"(, "precision": "fp32", "optimizer": ")" + text.optimizer + R"(", "steps": )" +
+      R"(, "micro_batches": )" + std::to_string(text.micro_batches) + R"(, "precision": ")" +
+      text.precision + R"(", "optimizer": ")" + text.optimizer + R"(", "steps": )" +
       std::to_string(text.steps) + text.more_training + "}" + replicas + text.more + "}";
   SmallTraining training;
   try {

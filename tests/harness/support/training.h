@@ -35,6 +35,7 @@ struct TrainingText {
   std::string more_training = "";  // ", \"recompute\": ..."
   std::string more = "";           // further sections
   std::string optimizer = "sgd";
+  std::string precision = "fp32";
 };
 
 SmallTraining make_training(const TrainingText& text);
