@@ -107,8 +107,8 @@ struct Trial {
   std::string strategy = R"("global")";
   int replicas = 2, zero_stage = 0;
   std::string precision = "fp32";
-  bool messages = false;
   int steps = 2;
+  int stages = 0;
 };
 
 SmallTraining training_of(const Trial& trial) {
@@ -118,6 +118,7 @@ SmallTraining training_of(const Trial& trial) {
                                           .devices = 2 * trial.replicas,
                                           .replicas = trial.replicas,
                                           .zero_stage = trial.zero_stage,
+                                          .stages = trial.stages,
                                           .micro_batches = 4,
                                           .steps = trial.steps,
                                           .precision = trial.precision});
@@ -133,7 +134,8 @@ NcclRecord recorded(const SmallTraining& training, bool messages) {
   *kept = {};
   CudaRun run;
   cuda::run_job(job_of(training), {.nccl = messages, .memory = 1 << 20}, {}, run);
-  CHECK(run.record.replicas.rfind("NCCL 2.0.0: 2 groups, of ", 0) == 0);
+  const std::string groups = std::to_string(training.program.communicators.size());
+  CHECK(run.record.replicas.rfind("NCCL 2.0.0: " + groups + " groups, of ", 0) == 0);
   return *kept;
 }
 
@@ -192,12 +194,16 @@ TEST_CASE(
     MESSAGE("NCCL keeps no record: left out");
     return;
   }
-  const std::vector<std::pair<std::string, std::string>> ways = {
-      {R"("global")", R"("1f1b")"},          {R"("global")", R"("gpipe")"},
+  struct Way {
+    std::string strategy, schedule;
+    int stages = 0;
+  };
+  const std::vector<Way> ways = {
+      {R"("global")", R"("1f1b")"},          {R"("global")", R"("interleaved")", 4},
       {R"("global")", R"("pipedream-2bw")"}, {R"("global")", R"("pipedream")"},
       {R"("local")", R"("eager")"},          {R"("greedy")", ""}};
   std::size_t calls = 0, works = 0;
-  for (const auto& [strategy, schedule] : ways) {
+  for (const auto& [strategy, schedule, stages] : ways) {
     for (const int replicas : {2, 3}) {
       for (const int zero_stage : {0, 1}) {
         for (const bool messages : {false, true}) {
@@ -205,15 +211,16 @@ TEST_CASE(
                                .strategy = strategy,
                                .replicas = replicas,
                                .zero_stage = zero_stage,
-                               .messages = messages};
+                               .stages = stages};
           CAPTURE(strategy);
           CAPTURE(schedule);
           CAPTURE(replicas);
           CAPTURE(zero_stage);
           CAPTURE(messages);
-          const NcclRecord said = recorded(training_of(trial), messages);
+          const SmallTraining training = training_of(trial);
+          const NcclRecord said = recorded(training, messages);
           for (const std::string& problem : problems_of(said)) FAIL_CHECK(problem);
-          CHECK(said.members.size() == (messages ? 3 : 2));
+          CHECK(said.members.size() == training.program.communicators.size() + (messages ? 1 : 0));
           calls += said.calls.size();
           works += said.passages.size() / static_cast<std::size_t>(2 * replicas);
         }
@@ -255,8 +262,7 @@ TEST_CASE("replicas say to NCCL what the weights of their stage ask for") {
 
 TEST_CASE("what could make NCCL wait for ever is found in a record") {
   if (record() == nullptr) return;
-  const NcclRecord said =
-      recorded(training_of({.replicas = 2, .zero_stage = 1, .messages = true}), true);
+  const NcclRecord said = recorded(training_of({.replicas = 2, .zero_stage = 1}), true);
   REQUIRE(problems_of(said).empty());
   const auto spoilt = [&](auto spoil) {
     NcclRecord other = said;

@@ -49,6 +49,7 @@ bool has(int gpus) {
 struct Way {
   std::string strategy, schedule;
   bool divides = true;  // replicas may divide updates: one micro-batch of a stage is in flight
+  int stages = 0;       // of two devices; 0: two
 };
 const std::vector<Way> kWays = {{R"("global")", R"("1f1b")"},
                                 {R"("global")", R"("gpipe")"},
@@ -56,6 +57,7 @@ const std::vector<Way> kWays = {{R"("global")", R"("1f1b")"},
                                 {R"("global")", R"("pipedream-2bw")"},
                                 {R"("global")", R"("pipedream")"},
                                 {R"("local")", R"("eager")"},
+                                {R"("global")", R"("interleaved")", true, 4},
                                 {R"("pairwise")", R"({"kind": "eager", "in_flight": 2})", false},
                                 {R"({"kind": "interlocking", "n_wise": 3})", ""},
                                 {R"({"kind": "chunked", "chunks": 2})", ""},
@@ -67,6 +69,7 @@ TrainingText text_of(const std::string& model, const Way& way) {
           .strategy = way.strategy,
           .schedule = way.schedule,
           .devices = 2,
+          .stages = way.stages,
           .samples = 2,
           .micro_batches = 4,
           .steps = 3,

@@ -21,12 +21,14 @@ namespace interlock {
 SmallTraining make_training(const TrainingText& text) {
   const int global = text.samples * text.micro_batches * text.replicas;
   const std::string schedule = text.schedule.empty() ? "" : R"(, "schedule": )" + text.schedule;
+  const std::string stages =
+      text.stages == 0 ? "" : R"(, "stages": )" + std::to_string(text.stages);
   const std::string replicas =
-      text.replicas == 1
+      text.replicas == 1 && text.stages == 0
           ? ""
           : R"(, "parallel": {"overlap_gradients": false, "zero_stage": )" +
                 std::to_string(text.zero_stage) + R"(, "data": )" + std::to_string(text.replicas) +
-                R"(, "pipeline": )" + std::to_string(text.devices / text.replicas) + "}";
+                R"(, "pipeline": )" + std::to_string(text.devices / text.replicas) + stages + "}";
   const std::string device = text.precision == "fp32" ? "v100-32g" : "a100-80g";
   const std::string document =
       R"({"model": )" + text.model + R"(, "cluster": {"kind": "uniform", "devices": )" +
