@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "sim/engines/engines.h"
+#include "tests/cuda/device_numbers.h"
 #include "tests/harness/support/training.h"
 #include "validate/cuda/device/nccl.h"
 #include "validate/cuda/kernels/cuda_call.h"
@@ -118,6 +119,43 @@ Distances compare(const Outcome& all, const Outcome& one, int replicas, double l
 }
 
 }  // namespace
+
+TEST_CASE(
+    "the mean of replicas' numbers is all of theirs, or is kept by one and the others are "
+    "cleared") {
+  using cuda::Numbers;
+  for (const std::size_t count : {2, 3, 5}) {
+    for (const std::size_t size : {4, 17, 20003}) {
+      for (const int keeper : {-1, 1}) {
+        cuda::check_kernel([&](cuda::OnDevice& on) {
+          // A part that begins anywhere, and ends before the last number.
+          const std::size_t first = 3, end = size - 1;
+          std::vector<Numbers> given;
+          std::vector<void*> at;
+          for (std::size_t c = 0; c < count; ++c) {
+            given.push_back(cuda::random_numbers(size, c + 1));
+            at.push_back(on.put(given.back()));
+          }
+          cuda::average_replicas(
+              on.stream(), at,
+              {static_cast<std::int64_t>(first), static_cast<std::int64_t>(end - first)}, keeper);
+          std::vector<cuda::Compared> all;
+          for (std::size_t c = 0; c < count; ++c) {
+            Numbers expected = given[c];
+            for (std::size_t i = first; i < end; ++i) {
+              double sum = 0;
+              for (const Numbers& one : given) sum += one[i];
+              const bool keeps = keeper < 0 || static_cast<std::size_t>(keeper) == c;
+              expected[i] = keeps ? sum / static_cast<double>(count) : 0;
+            }
+            all.push_back({"replica " + std::to_string(c), on.get(at[c], size), expected});
+          }
+          return all;
+        });
+      }
+    }
+  }
+}
 
 TEST_CASE("replicas on GPUs come to what one copy comes to whose micro-batches hold all samples") {
   // fp32 rounds a number by 6e-8 of it at most, and sums differ in order; three steps add up.
