@@ -1,6 +1,7 @@
-// The calls of NCCL that replicas make: equal on all members, and works that no GPU begins in
-// another order. Needs the emulated NCCL, which keeps a record.
+// Calls of NCCL that replicas make: equal on all members, in an order in which none waits in vain.
 // SPDX-License-Identifier: Apache-2.0
+//
+// Needs the emulated NCCL, which keeps a record.
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 

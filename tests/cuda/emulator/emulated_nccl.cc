@@ -1,5 +1,5 @@
-// NCCL on the emulated machine: messages and collectives, each begun when all its members are
-// there. SPDX-License-Identifier: Apache-2.0
+// NCCL on the emulated machine: messages and collectives, each begun when all members are there.
+// SPDX-License-Identifier: Apache-2.0
 //
 // A library of its own, which the module opens by name. CUDA's functions are those of the program.
 // It keeps a record of what it was asked for.

@@ -26,7 +26,7 @@ double number_at(const JsonValue& value, const std::vector<std::string>& path) {
   return at->number;
 }
 
-/// The same, of two replicas that divide their updates.
+/// Returns `kClassifier` with two replicas that divide their updates.
 std::string two_classifiers() {
   std::string text = kClassifier;
   const auto put = [&](const std::string& from, const std::string& to) {

@@ -42,7 +42,7 @@ struct Nccl {
 };
 
 #ifdef INTERLOCK_HAS_NCCL_HEADER
-// Where the toolkit has the header, it is held against what stands above.
+// Holds what stands above against the header, where the toolkit has it.
 template <class A, class B>
 constexpr bool kPassedAlike =
     sizeof(A) == sizeof(B) && std::is_pointer_v<A> == std::is_pointer_v<B>;

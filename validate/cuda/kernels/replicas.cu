@@ -7,7 +7,7 @@ namespace interlock::cuda {
 
 namespace {
 
-/// The same numbers of every replica, in the order of their ranks.
+/// Equal parts of every replica, in the order of their ranks.
 template <class T>
 struct Copies {
   T* at[kMostReplicas];

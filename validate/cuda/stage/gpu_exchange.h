@@ -61,7 +61,7 @@ class NcclTurns {
   std::map<int, cudaEvent_t> last_;  // by GPU
 };
 
-/// What a rank gives to a collective, once all that makes it is issued.
+/// The block that a rank gives to a collective, once all that makes it is issued.
 struct GivenBlock {
   Block block;
   std::int64_t shard_bytes = 0;
