@@ -204,17 +204,17 @@ TEST_CASE(
       {R"("global")", R"("pipedream-2bw")"}, {R"("global")", R"("pipedream")"},
       {R"("local")", R"("eager")"},          {R"("greedy")", ""}};
   std::size_t calls = 0, works = 0;
-  for (const auto& [strategy, schedule, stages] : ways) {
+  for (const Way& way : ways) {
     for (const int replicas : {2, 3}) {
       for (const int zero_stage : {0, 1}) {
         for (const bool messages : {false, true}) {
-          const Trial trial = {.schedule = schedule,
-                               .strategy = strategy,
+          const Trial trial = {.schedule = way.schedule,
+                               .strategy = way.strategy,
                                .replicas = replicas,
                                .zero_stage = zero_stage,
-                               .stages = stages};
-          CAPTURE(strategy);
-          CAPTURE(schedule);
+                               .stages = way.stages};
+          CAPTURE(way.strategy);
+          CAPTURE(way.schedule);
           CAPTURE(replicas);
           CAPTURE(zero_stage);
           CAPTURE(messages);

@@ -126,6 +126,20 @@ TEST_CASE("replicas train on parts of a GPU, and results say by what they exchan
   CHECK(one.find("execution")->find("replicas")->kind == JsonValue::Kind::Null);
 }
 
+TEST_CASE("replicas on GPUs of their own are refused where NCCL cannot be opened") {
+  const Folder folder;
+  std::string text = two_classifiers();
+  const std::string parts = R"("partitions")";
+  folder.file("g.json", text.replace(text.find(parts), parts.size(), R"("gpus")"));
+  folder.file("libnccl.so.2", "no library");
+  const Outcome run = run_with(folder, "EMULATED_GPUS=4 LD_LIBRARY_PATH=.:$LD_LIBRARY_PATH",
+                               "train g.json --steps 1");
+  CHECK(run.exit_code == 2);
+  CHECK(run.err.find("/parallel/data: replicas on several GPUs exchange by NCCL") !=
+        std::string::npos);
+  CHECK(run.err.find(R"(expected it installed, or "devices": "partitions")") != std::string::npos);
+}
+
 TEST_CASE("a driver without partitions, and a GPU without kernels, end a run with a sentence") {
   const Folder folder;
   const Outcome driver = run_with(folder, "EMULATED_OLD_DRIVER=1", "train c.json --steps 3");

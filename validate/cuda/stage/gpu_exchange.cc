@@ -149,9 +149,11 @@ std::vector<cudaEvent_t> GpuExchanges::carry_out(const Which& which, const Instr
   CHECK(joined.size() == group.ranks.size(), "all members of a group join its collectives");
   MarkedCollective marked = {.collective = number, .micro_batch = record.micro_batch};
   std::vector<Block> blocks;
+  blocks.reserve(joined.size());
   for (const auto& [rank, given] : joined) blocks.push_back(given.block);
   // All streams of the group wait for all members: none begins a work that waits for its peers.
   std::vector<cudaStream_t> streams;
+  streams.reserve(group.streams.size() + 1);
   for (const Stream& stream : group.streams) streams.push_back(stream.handle);
   if (group.pace != nullptr) streams.push_back(group.pace);
   const auto gpu_of = [&](std::size_t i) { return group.gpus[i < group.gpus.size() ? i : 0]; };

@@ -48,14 +48,14 @@ HostLateness RunTimes::lateness() const {
 
 CollectiveSpan RunTimes::span_of(const MarkedCollective& marked) const {
   CollectiveSpan span = {.collective = marked.collective, .micro_batch = marked.micro_batch};
+  Seconds longest(-1);
   for (const MarkedCollective::Share& share : marked.shares) {
     const Seconds start = time_of(share.rank, share.start), end = time_of(share.rank, share.end);
-    if (share.joined != nullptr)
-      span.joined = std::max(span.joined, time_of(share.rank, share.joined));
-    if (end - start > span.end - span.start) {
-      span.start = start;
-      span.end = end;
-    }
+    span.joined = std::max(span.joined, time_of(share.rank, share.joined));
+    if (end - start <= longest) continue;
+    longest = end - start;
+    span.start = start;
+    span.end = end;
   }
   // GPUs have clocks of their own.
   span.joined = std::min(span.joined, span.start);
