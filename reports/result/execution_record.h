@@ -73,7 +73,8 @@ struct ExecutionRecord {
   std::vector<ExecutedDevice> devices;                     // by rank
   int link_multiprocessors = 0;                            // that no partition has
   std::string links;
-  bool graph = false;              // the run that is told was one CUDA graph
+  std::string replicas;  // by what they exchange gradients and weights; empty: there is one
+  bool graph = false;    // the run that is told was one CUDA graph
   std::vector<std::string> notes;  // how requests were met, a sentence each
   std::vector<ExecutedProduct> products;
   std::int64_t workspace = 0;  // bytes of a device that products and kernels have beside tensors

@@ -114,6 +114,7 @@ Json execution_json(const std::optional<ExecutionRecord>& record) {
             {"devices", Json::array()},
             {"link_multiprocessors", record->link_multiprocessors},
             {"links", record->links},
+            {"replicas", record->replicas.empty() ? Json(nullptr) : Json(record->replicas)},
             {"graph", record->graph},
             {"notes", record->notes},
             {"wall_s", record->wall.value()},
@@ -170,6 +171,7 @@ Grid execution_grid(const ExecutionRecord& record) {
   add("Devices", record.divided + ": " + sizes_of(record.devices) + " multiprocessors, " +
                      std::to_string(record.link_multiprocessors) + " for links");
   add("Links", record.links);
+  if (!record.replicas.empty()) add("Exchanges of replicas", record.replicas);
   add("Issued", record.graph ? "as one CUDA graph" : "kernel by kernel");
   add("Host, first launch to the end",
       format(record.wall) + ", of which it issued work for " + format(record.issue));

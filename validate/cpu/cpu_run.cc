@@ -219,35 +219,11 @@ void exchange(RunOnCpu& run, int event, int micro_batch) {
   }
 }
 
-/// Adds what a replica dumped, which is 0 where others have updated.
-void add_dump(const std::vector<NamedArray>& dump, bool first, std::vector<NamedArray>& all) {
-  for (const NamedArray& array : dump) {
-    if (first) {
-      all.push_back(array);
-      continue;
-    }
-    const auto known = std::find_if(
-        all.begin(), all.end(), [&](const NamedArray& other) { return other.name == array.name; });
-    CHECK(known != all.end(), "replicas dump the same arrays");
-    for (std::size_t i = 0; i < array.values.size(); ++i) known->values[i] += array.values[i];
-  }
-}
-
 Outcome finish(RunOnCpu& run) {
-  const Program& program = run.job.program;
   for (const auto& memory : run.memories) run.outcome.memory.push_back(memory->held());
-  run.outcome.dump = dumped_batches(run.job);
-  run.outcome.losses.resize(static_cast<std::size_t>(program.stages / program.replicas));
-  for (int stage = 0; stage < program.stages; ++stage) {
-    const int of_model = model_stage(program, stage);
-    auto& losses = run.outcome.losses[static_cast<std::size_t>(of_model)];
-    for (const auto& [micro_batch, loss] : run.losses[static_cast<std::size_t>(stage)]) {
-      losses[batch_number(program, stage, micro_batch)] = loss;
-    }
-    const bool first = stage == of_model;
-    if (first || divides_updates(program)) {
-      add_dump(run.stage(stage).dump(), first, run.outcome.dump);
-    }
+  for (int stage = 0; stage < run.job.program.stages; ++stage) {
+    add_results(run.job, stage, run.losses[static_cast<std::size_t>(stage)],
+                run.stage(stage).dump(), run.outcome);
   }
   return std::move(run.outcome);
 }
@@ -259,7 +235,8 @@ CpuRun make_cpu_run(const Job& job, const CpuOptions& options) {
   if (job.precision != Precision::Fp32) {
     throw Error("the CPU trains in fp32 only; expected \"precision\": \"fp32\"");
   }
-  const auto run = std::make_shared<RunOnCpu>(RunOnCpu{.job = job, .options = options});
+  const auto run = std::make_shared<RunOnCpu>(
+      RunOnCpu{.job = job, .options = options, .outcome = empty_outcome(job)});
   set_up(*run);
   return {.workload = {.compute = [run](int op, int batch) { begin(*run, op, batch)(); },
                        .send = [run](int channel, int batch) { send(*run, channel, batch); },

@@ -212,6 +212,9 @@ stage_B() {
   calibrate 4-beside-products cuda:0/4 120 gpu-4-partitions "$(sizes 1024)" --beside products
   validate four-1024-beside 60 gpu-4-partitions 4-beside-products "$(sizes 1024)" "$steps"
   validate four-1024-paced 60 gpu-4-partitions 4 "$(sizes 1024)" "$steps" --set 'cluster.executor.links=paced'
+  # Two replicas of two stages: sums by kernels, as NCCL joins no parts of a GPU.
+  validate four-1024-replicas 60 gpu-4-partitions 4 "{\"model.hidden_size\": [$(size 1024)], \"training.strategy\": [\"global\"], \"parallel.zero_stage\": [0, 1]}" "$steps" \
+    --set 'parallel={"pipeline": 2, "data": 2, "overlap_gradients": false}'
   [[ $dry == yes ]] || calibrate 8 cuda:0/8 100 gpu-8-partitions "$(sizes 1024)"
   [[ $dry == yes ]] || validate eight-1024 60 gpu-8-partitions 8 "$(sizes 1024)" "$steps"
   [[ $dry == yes ]] || calibrate 2 cuda:0/2 100 gpu-2-partitions "$(sizes 1024)"
@@ -233,7 +236,7 @@ stage_C() {
   part curves 90 "$interlock" train "$scenarios/gpu-4-partitions.json" "${tiny[@]}" --set "sweep=$(sizes 512)" --data text.txt \
     --steps "$curve_steps" --json curves.json --svg curves.svg
   if command -v compute-sanitizer >/dev/null && [[ $dry == no ]]; then
-    CASES='^(elementwise|rows|where|norms|embeddings|three|causal|cross|patches|the average|products|stages)' \
+    CASES='^(elementwise|rows|where|norms|embeddings|three|causal|cross|patches|the average|the mean|products|stages)' \
       part memcheck 150 "$self" --cases memcheck compute-sanitizer --error-exitcode 9
     CASES='^(norms|causal|cross|rows)' part racecheck 90 "$self" --cases racecheck compute-sanitizer --tool racecheck --error-exitcode 9
   fi

@@ -36,11 +36,9 @@ class IssuedStreams {
         case Opcode::Receive:
           receive(issue);
           break;
-        case Opcode::Record: {
-          Seconds& event = at(events_, issue.slot);
-          event = std::max(event, at(time_, issue.stream));
+        case Opcode::Record:
+          record(issue);
           break;
-        }
         case Opcode::Wait:
           if (issue.slot >= 0) wait_until(issue.stream, at(events_, issue.slot));
           break;
@@ -108,6 +106,19 @@ class IssuedStreams {
     for (const Instruction& one : with) change(issue.stream, one);
     with.clear();
     at(time_, issue.stream) = free = log_.spans[static_cast<std::size_t>(span)].end;
+  }
+
+  /// Makes an event as late as the last stream that records it, and as the end of its collective.
+  void record(const Issue& issue) {
+    Seconds& event = at(events_, issue.slot);
+    event = std::max(event, at(time_, issue.stream));
+    const Event& own = program_.events[static_cast<std::size_t>(issue.instruction.index)];
+    if (own.collective < 0 || !issue.completes) return;
+    const std::int32_t found =
+        index_.collectives.find(own, issue.instruction.micro_batch, Seconds(0));
+    if (found < 0) return;
+    index_.collectives.take(found);
+    event = std::max(event, log_.collectives[static_cast<std::size_t>(found)].end);
   }
 
   void send(const Issue& issue) {

@@ -100,8 +100,12 @@ struct Outcome {
   std::vector<NamedArray> dump;
 };
 
-/// Returns "inputs" and "targets" of dump_step; nothing if there is no such step.
-std::vector<NamedArray> dumped_batches(const Job& job);
+/// Returns an outcome that has "inputs" and "targets" of dump_step, if there is such a step.
+Outcome empty_outcome(const Job& job);
+/// Adds what a stage came to: its losses by micro-batch of its replica, and its dump. Replicas that
+/// divide updates have zeros where others have updated.
+void add_results(const Job& job, int stage, const std::map<int, double>& losses,
+                 const std::vector<NamedArray>& dump, Outcome& outcome);
 
 /// An update's place among those of its step. A dump of several has the weights before the first,
 /// the mean of the gradients of all, and the weights after the last.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "base/error.h"
 #include "validate/network/job.h"
 
 namespace interlock {
@@ -23,6 +24,8 @@ bool divides_updates(const Program& program) {
                      });
 }
 
+namespace {
+
 std::vector<NamedArray> dumped_batches(const Job& job) {
   if (job.dump_step < 0) return {};
   const NeuralNetwork& network = job.network;
@@ -39,6 +42,40 @@ std::vector<NamedArray> dumped_batches(const Job& job) {
   }
   targets.shape = {static_cast<std::int64_t>(targets.values.size())};
   return {std::move(inputs), std::move(targets)};
+}
+
+void add_dump(const std::vector<NamedArray>& dump, bool first, std::vector<NamedArray>& all) {
+  if (first) {
+    all.insert(all.end(), dump.begin(), dump.end());
+    return;
+  }
+  for (const NamedArray& array : dump) {
+    const auto known = std::find_if(
+        all.begin(), all.end(), [&](const NamedArray& other) { return other.name == array.name; });
+    CHECK(known != all.end(), "replicas dump the same arrays");
+    for (std::size_t i = 0; i < array.values.size(); ++i) known->values[i] += array.values[i];
+  }
+}
+
+}  // namespace
+
+Outcome empty_outcome(const Job& job) {
+  Outcome outcome;
+  outcome.losses.resize(static_cast<std::size_t>(job.program.stages / job.program.replicas));
+  outcome.dump = dumped_batches(job);
+  return outcome;
+}
+
+void add_results(const Job& job, int stage, const std::map<int, double>& losses,
+                 const std::vector<NamedArray>& dump, Outcome& outcome) {
+  const int of_model = model_stage(job.program, stage);
+  for (const auto& [micro_batch, loss] : losses) {
+    outcome
+        .losses[static_cast<std::size_t>(of_model)][batch_number(job.program, stage, micro_batch)] =
+        loss;
+  }
+  const bool first = stage == of_model;
+  if (first || divides_updates(job.program)) add_dump(dump, first, outcome.dump);
 }
 
 UpdateOfStep update_of_step(const Program& program, int micro_batch) {

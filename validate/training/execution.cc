@@ -29,9 +29,6 @@ namespace {
 void check_replicas(const Question& scenario) {
   const DataParallel& data = scenario.layout.data_parallel;
   if (scenario.layout.mesh.replicas() == 1) return;
-  if (scenario.cluster.executor.kind == RealDevices::Kind::Cuda) {
-    refuse(scenario, "/parallel/data", "replicas are trained on CPUs; expected 1 on GPUs");
-  }
   if (data.zero_stage > 1) {
     refuse(scenario, "/parallel/zero_stage",
            "replicas keep whole weights and gradients; expected 0 or 1");
@@ -105,6 +102,12 @@ void check_executor(const Question& scenario, const NeuralNetwork& network, bool
   }
   const CudaReport report = look_at_cuda();
   if (report.state != CudaState::Ready) refuse(scenario, "/cluster/executor", report.sentence);
+  const bool apart = !scenario.cluster.executor.partitions;
+  if (scenario.layout.mesh.replicas() > 1 && apart && report.nccl.empty()) {
+    refuse(scenario, "/parallel/data",
+           "replicas on several GPUs exchange by NCCL, and libnccl.so.2 is not found; expected it "
+           "installed, or \"devices\": \"partitions\" of one GPU");
+  }
 }
 
 /// Checks that no micro-batch can read weights which come together from several replicas. Two steps

@@ -1,154 +1,228 @@
-// NCCL on the emulated machine: sends and receives, each pair a copy that both await; collectives.
+// NCCL on the emulated machine: messages and collectives, each begun when all members are there.
 // SPDX-License-Identifier: Apache-2.0
 //
 // A library of its own, which the module opens by name. CUDA's functions are those of the program.
+// It keeps a record of what it was asked for.
 #include <cuda_runtime.h>
 
-#include <cstddef>
+#if __has_include(<nccl.h>)
+#include <nccl.h>
+#else
+extern "C" {
+typedef struct ncclComm* ncclComm_t;
+typedef enum { ncclSuccess = 0, ncclInvalidUsage = 5 } ncclResult_t;
+typedef enum { ncclSum = 0, ncclAvg = 4 } ncclRedOp_t;
+typedef enum { ncclInt8 = 0, ncclFloat32 = 7, ncclBfloat16 = 9 } ncclDataType_t;
+}
+#endif
+
 #include <cstdint>
 #include <cstring>
-#include <vector>
+#include <map>
+#include <utility>
 
-namespace {
+#include "tests/cuda/emulator/nccl_record.h"
 
-struct Communicator {
+/// A member of a communicator.
+struct ncclComm {
+  int number = 0;  // of the communicator
   int member = 0, device = 0;
   std::size_t members = 1;
 };
 
-struct Half {
-  Communicator* own = nullptr;
-  int peer = 0;
-  const void* from = nullptr;
-  void* to = nullptr;
-  std::size_t bytes = 0;
-  cudaStream_t stream = nullptr;
-};
+namespace {
 
-std::vector<Half> sends, receives;  // of the open group
-bool open = false;
-constexpr int kRefused = 5, kBf16 = 9;
+using emulated::NcclRecord;
 
-/// A member's part of a collective. Numbers are those of one member's smaller side.
+/// A member's part of a collective or a message.
 struct Part {
-  enum class Kind { AllReduce, ReduceScatter, AllGather };
+  enum class Kind { AllReduce, ReduceScatter, AllGather, Reduce, Broadcast, Send, Receive };
   Kind kind = Kind::AllReduce;
-  Communicator* own = nullptr;
+  ncclComm* own = nullptr;
   const void* from = nullptr;
   void* to = nullptr;
-  std::size_t numbers = 0;
+  std::size_t numbers = 0;  // as the call counts them
+  ncclDataType_t type = ncclInt8;
+  int operation = -1, other = -1;
   cudaStream_t stream = nullptr;
 };
-std::vector<Part> parts;  // of the open group, by member
+using Parts = std::vector<Part>;
 
-float widened(std::uint16_t bits) {
-  const std::uint32_t wide = std::uint32_t{bits} << 16;
+NcclRecord record;
+std::map<int, std::map<int, Parts>> collectives;  // of the open group: by communicator and member
+Parts sends, receives;                            // likewise
+bool open = false;
+int works = 0;
+
+const char* name_of(Part::Kind kind) {
+  constexpr const char* kNames[] = {"all-reduce", "reduce-scatter", "all-gather", "reduce",
+                                    "broadcast",  "send",           "receive"};
+  return kNames[static_cast<int>(kind)];
+}
+
+ncclResult_t note(const Part& part) {
+  record.calls.push_back({name_of(part.kind), part.own->number, part.own->member, part.numbers,
+                          part.type, part.operation, part.other, record.starts - 1});
+  const bool message = part.kind == Part::Kind::Send || part.kind == Part::Kind::Receive;
+  const bool known = part.type == ncclFloat32 || part.type == ncclBfloat16;
+  if (!open || part.stream == nullptr || (!message && !known)) return ncclInvalidUsage;
+  if (message && part.type != ncclInt8) return ncclInvalidUsage;
+  if (!message) {
+    collectives[part.own->number][part.own->member].push_back(part);
+  } else {
+    (part.kind == Part::Kind::Send ? sends : receives).push_back(part);
+  }
+  return ncclSuccess;
+}
+
+float number_at(const Part& part, std::size_t at) {
+  if (part.type == ncclFloat32) return static_cast<const float*>(part.from)[at];
+  const std::uint32_t wide = std::uint32_t{static_cast<const std::uint16_t*>(part.from)[at]} << 16;
   float value = 0;
   std::memcpy(&value, &wide, sizeof value);
   return value;
 }
 
-/// Returns bf16 cut off behind its 8 bits: sums of small whole numbers are exact.
-std::uint16_t narrowed(float value) {
-  std::uint32_t wide = 0;
-  std::memcpy(&wide, &value, sizeof wide);
-  return static_cast<std::uint16_t>(wide >> 16);
+void append(float value, ncclDataType_t type, std::vector<char>& to) {
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  if (type == ncclBfloat16) bits = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;  // to the nearest
+  const auto* bytes = reinterpret_cast<const char*>(&bits);
+  to.insert(to.end(), bytes, bytes + (type == ncclBfloat16 ? 2 : 4));
 }
 
-std::uint16_t sum_at(const std::vector<Part>& all, std::size_t at) {
-  float sum = 0;
-  for (const Part& part : all) sum += widened(static_cast<const std::uint16_t*>(part.from)[at]);
-  return narrowed(sum);
+/// Appends numbers [first, first + count) of the sum of all, or of their mean.
+void append_sums(const Parts& all, std::size_t first, std::size_t count, std::vector<char>& to) {
+  for (std::size_t i = first; i < first + count; ++i) {
+    float sum = 0;
+    for (const Part& part : all) sum += number_at(part, i);
+    const bool mean = all.front().operation == ncclAvg;
+    append(mean ? sum * (1.0F / static_cast<float>(all.size())) : sum, all.front().type, to);
+  }
 }
 
 /// Does all of a collective at once, into room of its own first: it may be in place.
-void compute(const std::vector<Part>& all) {
+void compute(const Parts& all) {
   const std::size_t each = all.front().numbers;
-  std::vector<std::vector<std::uint16_t>> made(all.size());
+  std::vector<std::vector<char>> made(all.size());
   for (std::size_t m = 0; m < all.size(); ++m) {
+    const bool is_root = all[m].other == static_cast<int>(m);
     switch (all[m].kind) {
+      case Part::Kind::Reduce:
+        if (!is_root) break;
+        [[fallthrough]];
       case Part::Kind::AllReduce:
-        for (std::size_t i = 0; i < each; ++i) made[m].push_back(sum_at(all, i));
+        append_sums(all, 0, each, made[m]);
         break;
       case Part::Kind::ReduceScatter:
-        for (std::size_t i = 0; i < each; ++i) made[m].push_back(sum_at(all, m * each + i));
+        append_sums(all, m * each, each, made[m]);
         break;
       case Part::Kind::AllGather:
-        for (const Part& part : all) {
-          const auto* from = static_cast<const std::uint16_t*>(part.from);
-          made[m].insert(made[m].end(), from, from + each);
+      case Part::Kind::Broadcast:
+        for (std::size_t from = 0; from < all.size(); ++from) {
+          const bool sends_all = all[m].kind == Part::Kind::AllGather;
+          if (!sends_all && all[m].other != static_cast<int>(from)) continue;
+          for (std::size_t i = 0; i < each; ++i) {
+            append(number_at(all[from], i), all[m].type, made[m]);
+          }
         }
+        break;
+      case Part::Kind::Send:
+      case Part::Kind::Receive:
+        break;
     }
   }
   for (std::size_t m = 0; m < all.size(); ++m) {
-    std::memcpy(all[m].to, made[m].data(), made[m].size() * sizeof(std::uint16_t));
+    std::memcpy(all[m].to, made[m].data(), made[m].size());
   }
 }
 
-void compute_and_forget(void* all) {
-  auto* const own = static_cast<std::vector<Part>*>(all);
-  compute(*own);
-  delete own;
+template <class Work>
+bool launch(cudaStream_t stream, Work work) {
+  auto* const kept = new Work(std::move(work));
+  const auto run = [](void* data) {
+    auto* const own = static_cast<Work*>(data);
+    (*own)();
+    delete own;
+  };
+  return cudaLaunchHostFunc(stream, run, kept) == cudaSuccess;
 }
 
-int note(const Part& part) {
-  if (!open || part.stream == nullptr) return kRefused;
-  parts.push_back(part);
-  return 0;
+bool pass(const Part& part, int work, bool enters) {
+  const int device = part.own->device;
+  return launch(part.stream, [=] { record.passages.push_back({work, device, enters}); });
 }
 
-int note(std::vector<Half>& halves, const Half& half) {
-  if (!open || half.stream == nullptr) return kRefused;
-  halves.push_back(half);
-  return 0;
-}
-
-/// An event of the device of `half`, or of a part, recorded on its stream.
-template <class Share>
-cudaEvent_t mark(const Share& half) {
-  cudaEvent_t event = nullptr;
-  cudaSetDevice(half.own->device);
-  cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
-  return cudaEventRecord(event, half.stream) == cudaSuccess ? event : nullptr;
-}
-
-/// Begins when both streams have come so far; neither goes on before it is done.
-bool pass(const Half& send, const Half& receive) {
-  cudaEvent_t sent = mark(send);
-  bool fine = sent != nullptr && cudaStreamWaitEvent(receive.stream, sent, 0) == cudaSuccess;
-  cudaSetDevice(receive.own->device);
-  fine = fine && cudaMemcpyPeerAsync(receive.to, receive.own->device, send.from, send.own->device,
-                                     send.bytes, receive.stream) == cudaSuccess;
-  cudaEvent_t done = mark(receive);
-  fine = fine && done != nullptr && cudaStreamWaitEvent(send.stream, done, 0) == cudaSuccess;
-  cudaEventDestroy(sent);
-  cudaEventDestroy(done);
+/// Runs a work of several parts: it begins when the streams of all have come so far, and none goes
+/// on before it is done.
+template <class Work>
+bool run_together(const Parts& parts, Work work) {
+  const int number = works++;
+  bool fine = true;
+  std::vector<cudaEvent_t> marks;
+  const auto mark = [&](const Part& part) {
+    cudaEvent_t event = nullptr;
+    cudaSetDevice(part.own->device);
+    cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+    fine = cudaEventRecord(event, part.stream) == cudaSuccess && fine;
+    marks.push_back(event);
+  };
+  for (const Part& part : parts) {
+    fine = pass(part, number, true) && fine;
+    mark(part);
+  }
+  const Part& first = parts.front();
+  cudaSetDevice(first.own->device);
+  for (cudaEvent_t one : marks) {
+    fine = cudaStreamWaitEvent(first.stream, one, 0) == cudaSuccess && fine;
+  }
+  fine = launch(first.stream, work) && fine;
+  mark(first);
+  for (const Part& part : parts) {
+    cudaSetDevice(part.own->device);
+    fine = cudaStreamWaitEvent(part.stream, marks.back(), 0) == cudaSuccess && fine;
+    fine = pass(part, number, false) && fine;
+  }
+  for (cudaEvent_t one : marks) cudaEventDestroy(one);
   return fine;
 }
 
-/// Begins when all streams have come so far; none goes on before it is done. Every member of the
-/// communicator has to take part, and in the same collective.
-bool run_collective() {
-  const Part& first = parts.front();
-  bool fine = parts.size() == first.own->members;
-  std::vector<cudaEvent_t> marks;
-  for (const Part& part : parts) {
-    fine = fine && part.kind == first.kind && part.numbers == first.numbers;
-    marks.push_back(mark(part));
+/// Runs the collectives of one communicator in the open group. Every member has to take part, in
+/// the same ones.
+bool run_collectives(const std::map<int, Parts>& by_member) {
+  const Parts& first = by_member.begin()->second;
+  bool fine = by_member.size() == first.front().own->members;
+  for (const auto& [member, parts] : by_member) fine = fine && parts.size() == first.size();
+  for (std::size_t i = 0; fine && i < first.size(); ++i) {
+    Parts all;
+    for (const auto& [member, parts] : by_member) {
+      const Part &one = parts[i], &known = first[i];
+      fine = fine && one.kind == known.kind && one.numbers == known.numbers &&
+             one.type == known.type && one.operation == known.operation && one.other == known.other;
+      all.push_back(one);
+    }
+    fine = fine && run_together(all, [all] { compute(all); });
   }
-  cudaSetDevice(first.own->device);
-  for (cudaEvent_t one : marks) {
-    fine = fine && one != nullptr && cudaStreamWaitEvent(first.stream, one, 0) == cudaSuccess;
+  return fine;
+}
+
+/// Runs messages: every send meets the first receive of its peer that is for it.
+bool run_messages() {
+  bool fine = sends.size() == receives.size();
+  for (const Part& send : sends) {
+    auto met = receives.begin();
+    while (met != receives.end() &&
+           (met->own->number != send.own->number || met->own->member != send.other ||
+            met->other != send.own->member)) {
+      ++met;
+    }
+    if (met == receives.end() || met->numbers != send.numbers) return false;
+    const Part receive = *met;
+    receives.erase(met);
+    fine =
+        run_together({receive, send}, [=] { std::memcpy(receive.to, send.from, send.numbers); }) &&
+        fine;
   }
-  auto* const all = new std::vector<Part>(parts);
-  fine = fine && cudaLaunchHostFunc(first.stream, compute_and_forget, all) == cudaSuccess;
-  cudaEvent_t done = mark(first);
-  for (const Part& part : parts) {
-    cudaSetDevice(part.own->device);
-    fine = fine && cudaStreamWaitEvent(part.stream, done, 0) == cudaSuccess;
-  }
-  for (cudaEvent_t one : marks) cudaEventDestroy(one);
-  cudaEventDestroy(done);
   return fine;
 }
 
@@ -156,68 +230,77 @@ bool run_collective() {
 
 extern "C" {
 
-int ncclGetVersion(int* version) {
+NcclRecord* emulated_nccl_record() { return &record; }
+
+ncclResult_t ncclGetVersion(int* version) {
   *version = 20000;
-  return 0;
+  return ncclSuccess;
 }
-const char* ncclGetErrorString(int) { return "the emulated NCCL refuses"; }
-int ncclCommInitAll(void** communicators, int count, const int* devices) {
+const char* ncclGetErrorString(ncclResult_t) { return "the emulated NCCL refuses"; }
+ncclResult_t ncclCommInitAll(ncclComm_t* members, int count, const int* devices) {
+  const int number = static_cast<int>(record.members.size());
   for (int i = 0; i < count; ++i) {
-    communicators[i] = new Communicator{i, devices[i], static_cast<std::size_t>(count)};
+    for (int j = 0; j < i; ++j) {
+      if (devices[i] == devices[j]) return ncclInvalidUsage;
+    }
+    members[i] = new ncclComm{number, i, devices[i], static_cast<std::size_t>(count)};
   }
-  return 0;
+  record.members.push_back(count);
+  return ncclSuccess;
 }
-int ncclCommDestroy(void* communicator) {
-  delete static_cast<Communicator*>(communicator);
-  return 0;
+ncclResult_t ncclCommDestroy(ncclComm_t member) {
+  delete member;
+  return ncclSuccess;
 }
-int ncclGroupStart() {
+ncclResult_t ncclGroupStart() {
+  record.unpaired += open ? 1 : 0;
+  ++record.starts;
   open = true;
-  return 0;
+  return ncclSuccess;
 }
-int ncclSend(const void* from, std::size_t count, int, int peer, void* own, cudaStream_t stream) {
-  return note(sends, {static_cast<Communicator*>(own), peer, from, nullptr, count, stream});
+ncclResult_t ncclSend(const void* from, std::size_t count, ncclDataType_t type, int peer,
+                      ncclComm_t own, cudaStream_t stream) {
+  return note({Part::Kind::Send, own, from, nullptr, count, type, -1, peer, stream});
 }
-int ncclRecv(void* to, std::size_t count, int, int peer, void* own, cudaStream_t stream) {
-  return note(receives, {static_cast<Communicator*>(own), peer, nullptr, to, count, stream});
-}
-int ncclAllReduce(const void* from, void* to, std::size_t count, int type, int, void* own,
-                  cudaStream_t stream) {
-  if (type != kBf16) return kRefused;
-  return note({Part::Kind::AllReduce, static_cast<Communicator*>(own), from, to, count, stream});
-}
-int ncclReduceScatter(const void* from, void* to, std::size_t count, int type, int, void* own,
+ncclResult_t ncclRecv(void* to, std::size_t count, ncclDataType_t type, int peer, ncclComm_t own,
                       cudaStream_t stream) {
-  if (type != kBf16) return kRefused;
-  return note(
-      {Part::Kind::ReduceScatter, static_cast<Communicator*>(own), from, to, count, stream});
+  return note({Part::Kind::Receive, own, nullptr, to, count, type, -1, peer, stream});
 }
-int ncclAllGather(const void* from, void* to, std::size_t count, int type, void* own,
-                  cudaStream_t stream) {
-  if (type != kBf16) return kRefused;
-  return note({Part::Kind::AllGather, static_cast<Communicator*>(own), from, to, count, stream});
+ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                           ncclRedOp_t operation, ncclComm_t own, cudaStream_t stream) {
+  return note({Part::Kind::AllReduce, own, from, to, count, type, operation, -1, stream});
 }
-/// Every send meets the first receive of its peer that is for it.
-int ncclGroupEnd() {
+ncclResult_t ncclReduceScatter(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                               ncclRedOp_t operation, ncclComm_t own, cudaStream_t stream) {
+  return note({Part::Kind::ReduceScatter, own, from, to, count, type, operation, -1, stream});
+}
+ncclResult_t ncclAllGather(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                           ncclComm_t own, cudaStream_t stream) {
+  return note({Part::Kind::AllGather, own, from, to, count, type, -1, -1, stream});
+}
+ncclResult_t ncclReduce(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                        ncclRedOp_t operation, int root, ncclComm_t own, cudaStream_t stream) {
+  return note({Part::Kind::Reduce, own, from, to, count, type, operation, root, stream});
+}
+ncclResult_t ncclBroadcast(const void* from, void* to, std::size_t count, ncclDataType_t type,
+                           int root, ncclComm_t own, cudaStream_t stream) {
+  return note({Part::Kind::Broadcast, own, from, to, count, type, -1, root, stream});
+}
+ncclResult_t ncclGroupEnd() {
+  record.unpaired += open ? 0 : 1;
+  ++record.ends;
+  open = false;
   int device = 0;
   cudaGetDevice(&device);
-  bool fine = sends.size() == receives.size();
-  if (!parts.empty()) fine = run_collective() && fine;
-  parts.clear();
-  for (const Half& send : sends) {
-    bool met = false;
-    for (const Half& receive : receives) {
-      const bool pair = receive.own->member == send.peer && receive.peer == send.own->member;
-      if (met || !pair) continue;
-      met = true;
-      fine = fine && receive.bytes == send.bytes && pass(send, receive);
-    }
-    fine = fine && met;
+  bool fine = true;
+  for (const auto& [communicator, by_member] : collectives) {
+    fine = run_collectives(by_member) && fine;
   }
+  fine = run_messages() && fine;
+  collectives.clear();
   sends.clear();
   receives.clear();
-  open = false;
   cudaSetDevice(device);
-  return fine ? 0 : kRefused;
+  return fine ? ncclSuccess : ncclInvalidUsage;
 }
 }

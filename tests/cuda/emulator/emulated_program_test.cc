@@ -26,6 +26,19 @@ double number_at(const JsonValue& value, const std::vector<std::string>& path) {
   return at->number;
 }
 
+/// Returns `kClassifier` with two replicas that divide their updates.
+std::string two_classifiers() {
+  std::string text = kClassifier;
+  const auto put = [&](const std::string& from, const std::string& to) {
+    text.replace(text.find(from), from.size(), to);
+  };
+  put(R"("devices": 2)", R"("devices": 4)");
+  put(R"("pipeline": 2)",
+      R"("pipeline": 2, "data": 2, "overlap_gradients": false, "zero_stage": 1)");
+  put(R"("global_batch_size": 64)", R"("global_batch_size": 128)");
+  return text;
+}
+
 /// Runs the program on `kClassifier`, in a shell with `variables`.
 Outcome run_with(const Folder& folder, const std::string& variables, const std::string& words) {
   folder.file("c.json", kClassifier);
@@ -85,6 +98,46 @@ TEST_CASE("so does a training, which may ask for plain streams") {
   CHECK(run_with(folder, "EMULATED_OLD_DRIVER=1", streams + " --json s.json").exit_code == 0);
   const JsonValue execution = *read_json_file(folder.path("s.json")).find("execution");
   CHECK(execution.find("divided")->text == "plain streams");
+}
+
+TEST_CASE("replicas train on parts of a GPU, and results say by what they exchanged") {
+  const Folder folder;
+  folder.file("r.json", two_classifiers());
+  const Outcome run =
+      run_with(folder, "", "validate run r.json --steps 3 --json v.json --report v.html");
+  CAPTURE(run.err);
+  REQUIRE(run.exit_code == 0);
+  const std::string words = "kernels of each member inside the GPU: 2 groups, of 2, 2 devices";
+  const JsonValue validation = read_json_file(folder.path("v.json")).items.front();
+  CHECK(validation.find("execution")->find("replicas")->text == words);
+  CHECK(read_file(folder.path("v.html")).find("Exchanges of replicas") != std::string::npos);
+  for (const std::string graph : {"", " --graph"}) {
+    const Outcome train = run_with(folder, "", "train r.json --steps 3 --json t.json" + graph);
+    CAPTURE(train.err);
+    REQUIRE(train.exit_code == 0);
+    const JsonValue training = read_json_file(folder.path("t.json"));
+    CHECK(training.find("execution")->find("replicas")->text == words);
+    REQUIRE(training.find("loss")->items.size() == 3);
+    CHECK(training.find("loss")->items[2].number < training.find("loss")->items[0].number);
+  }
+  // One copy tells that there is none.
+  REQUIRE(run_with(folder, "", "train c.json --steps 1 --json one.json").exit_code == 0);
+  const JsonValue one = read_json_file(folder.path("one.json"));
+  CHECK(one.find("execution")->find("replicas")->kind == JsonValue::Kind::Null);
+}
+
+TEST_CASE("replicas on GPUs of their own are refused where NCCL cannot be opened") {
+  const Folder folder;
+  std::string text = two_classifiers();
+  const std::string parts = R"("partitions")";
+  folder.file("g.json", text.replace(text.find(parts), parts.size(), R"("gpus")"));
+  folder.file("libnccl.so.2", "no library");
+  const Outcome run = run_with(folder, "EMULATED_GPUS=4 LD_LIBRARY_PATH=.:$LD_LIBRARY_PATH",
+                               "train g.json --steps 1");
+  CHECK(run.exit_code == 2);
+  CHECK(run.err.find("/parallel/data: replicas on several GPUs exchange by NCCL") !=
+        std::string::npos);
+  CHECK(run.err.find(R"(expected it installed, or "devices": "partitions")") != std::string::npos);
 }
 
 TEST_CASE("a driver without partitions, and a GPU without kernels, end a run with a sentence") {

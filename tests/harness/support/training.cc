@@ -21,20 +21,23 @@ namespace interlock {
 SmallTraining make_training(const TrainingText& text) {
   const int global = text.samples * text.micro_batches * text.replicas;
   const std::string schedule = text.schedule.empty() ? "" : R"(, "schedule": )" + text.schedule;
+  const std::string stages =
+      text.stages == 0 ? "" : R"(, "stages": )" + std::to_string(text.stages);
   const std::string replicas =
-      text.replicas == 1
+      text.replicas == 1 && text.stages == 0
           ? ""
           : R"(, "parallel": {"overlap_gradients": false, "zero_stage": )" +
                 std::to_string(text.zero_stage) + R"(, "data": )" + std::to_string(text.replicas) +
-                R"(, "pipeline": )" + std::to_string(text.devices / text.replicas) + "}";
+                R"(, "pipeline": )" + std::to_string(text.devices / text.replicas) + stages + "}";
+  const std::string device = text.precision == "fp32" ? "v100-32g" : "a100-80g";
   const std::string document =
       R"({"model": )" + text.model + R"(, "cluster": {"kind": "uniform", "devices": )" +
-      std::to_string(text.devices) +
-      R"(, "device": "v100-32g", "link": {"latency": "3 us", "bandwidth": "1 GB/s"}},
+      std::to_string(text.devices) + R"(, "device": ")" + device +
+      R"(", "link": {"latency": "3 us", "bandwidth": "1 GB/s"}},
           "training": {"strategy": )" +
       text.strategy + schedule + R"(, "global_batch_size": )" + std::to_string(global) +
-      R"(, "micro_batches": )" + std::to_string(text.micro_batches) +
-      R"(, "precision": "fp32", "optimizer": ")" + text.optimizer + R"(", "steps": )" +
+      R"(, "micro_batches": )" + std::to_string(text.micro_batches) + R"(, "precision": ")" +
+      text.precision + R"(", "optimizer": ")" + text.optimizer + R"(", "steps": )" +
       std::to_string(text.steps) + text.more_training + "}" + replicas + text.more + "}";
   SmallTraining training;
   try {

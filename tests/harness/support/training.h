@@ -29,12 +29,14 @@ struct TrainingText {
   int devices = 2;
   int replicas = 1;       // that share the devices; `more` has no "parallel" if there are several
   int zero_stage = 0;     // of replicas
+  int stages = 0;         // of a replica; 0: one for each device, else `more` has no "parallel"
   int samples = 2;        // of a micro-batch
   int micro_batches = 1;  // of a replica
   int steps = 1;
   std::string more_training = "";  // ", \"recompute\": ..."
   std::string more = "";           // further sections
   std::string optimizer = "sgd";
+  std::string precision = "fp32";
 };
 
 SmallTraining make_training(const TrainingText& text);

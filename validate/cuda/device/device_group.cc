@@ -249,6 +249,12 @@ cudaStream_t DeviceGroup::make_way(int from, int to, CudaLink link) {
   return make_stream(members_[from].gpu);
 }
 
+cudaStream_t DeviceGroup::make_stream_beside(int member) {
+  // Partitions are made in the order of members.
+  if (!greens_.empty()) return make_green_stream(greens_[static_cast<std::size_t>(member)]);
+  return make_stream(members_[static_cast<std::size_t>(member)].gpu);
+}
+
 void DeviceGroup::require_driver(CUresult status, const char* what) const {
   if (status == CUDA_SUCCESS) return;
   const char* words = nullptr;

@@ -42,6 +42,8 @@ class DeviceGroup {
   bool one_gpu() const { return one_gpu_; }
   /// Returns a stream for what leaves `from` for `to`; of paced links, on what no partition has.
   cudaStream_t make_way(int from, int to, CudaLink link);
+  /// Returns a further stream on the multiprocessors of a member.
+  cudaStream_t make_stream_beside(int member);
   /// Multiprocessors behind paced links; 0: they run wherever there is room.
   int link_sms() const { return link_sms_; }
   /// Returns what the members are: "GPUs", "green contexts" or "plain streams".

@@ -24,6 +24,9 @@ struct Shipment {
 /// Ships by a peer copy between GPUs; on one GPU, by what `link` says. Zero copies nothing.
 void ship(const Shipment& shipment, CudaLink link, cudaStream_t stream);
 
+/// Takes `seconds` on `stream`: what stands for the time of a paced link beside other work.
+void pace(double seconds, cudaStream_t stream);
+
 /// Returns what ship() does here, for the record: "copy engine, ...".
 const char* name_of_link(CudaLink link, bool capturing);
 

@@ -4,15 +4,23 @@
 
 #include <dlfcn.h>
 
+#if __has_include(<nccl.h>)
+#include <nccl.h>
+#define INTERLOCK_HAS_NCCL_HEADER
+#endif
+
+#include <algorithm>
+#include <type_traits>
+
 #include "base/error.h"
 
 namespace interlock::cuda {
 
 namespace {
 
-// Numbers of NCCL's reference: ncclResult_t 0 is success, ncclDataType_t 0 is int8 and 9 is
-// bfloat16, ncclRedOp_t 0 is the sum.
-constexpr int kBytes = 0, kBf16 = 9, kSum = 0;
+// Numbers of NCCL's reference: ncclResult_t 0 is success, ncclDataType_t 0 is int8, 7 is float32
+// and 9 is bfloat16, ncclRedOp_t 0 is the sum and 4, from NCCL 2.10 on, the mean.
+constexpr int kBytes = 0, kFp32 = 7, kBf16 = 9, kSum = 0, kMean = 4;
 using Communicator = void*;
 using Reduction = int (*)(const void*, void*, std::size_t, int, int, Communicator, cudaStream_t);
 
@@ -27,8 +35,42 @@ struct Nccl {
   int (*receive)(void*, std::size_t, int, int, Communicator, cudaStream_t) = nullptr;
   Reduction all_reduce = nullptr, reduce_scatter = nullptr;
   int (*all_gather)(const void*, void*, std::size_t, int, Communicator, cudaStream_t) = nullptr;
+  int (*reduce)(const void*, void*, std::size_t, int, int, int, Communicator,
+                cudaStream_t) = nullptr;
+  int (*broadcast)(const void*, void*, std::size_t, int, int, Communicator, cudaStream_t) = nullptr;
   bool ready = false;
 };
+
+#ifdef INTERLOCK_HAS_NCCL_HEADER
+// Holds what stands above against the header, where the toolkit has it.
+template <class A, class B>
+constexpr bool kPassedAlike =
+    sizeof(A) == sizeof(B) && std::is_pointer_v<A> == std::is_pointer_v<B>;
+template <class OurResult, class... Ours, class Result, class... Theirs>
+constexpr bool called_alike(OurResult (*)(Ours...), Result (*)(Theirs...)) {
+  if constexpr (sizeof...(Ours) != sizeof...(Theirs)) {
+    return false;
+  } else {
+    return kPassedAlike<OurResult, Result> && (kPassedAlike<Ours, Theirs> && ...);
+  }
+}
+constexpr Nccl kOurs;
+static_assert(called_alike(kOurs.version, decltype(&ncclGetVersion){}) &&
+              called_alike(kOurs.error, decltype(&ncclGetErrorString){}) &&
+              called_alike(kOurs.init_all, decltype(&ncclCommInitAll){}) &&
+              called_alike(kOurs.destroy, decltype(&ncclCommDestroy){}) &&
+              called_alike(kOurs.group_start, decltype(&ncclGroupStart){}) &&
+              called_alike(kOurs.group_end, decltype(&ncclGroupEnd){}) &&
+              called_alike(kOurs.send, decltype(&ncclSend){}) &&
+              called_alike(kOurs.receive, decltype(&ncclRecv){}) &&
+              called_alike(kOurs.all_reduce, decltype(&ncclAllReduce){}) &&
+              called_alike(kOurs.reduce_scatter, decltype(&ncclReduceScatter){}) &&
+              called_alike(kOurs.all_gather, decltype(&ncclAllGather){}) &&
+              called_alike(kOurs.reduce, decltype(&ncclReduce){}) &&
+              called_alike(kOurs.broadcast, decltype(&ncclBroadcast){}));
+static_assert(ncclSuccess == 0 && ncclInt8 == kBytes && ncclFloat32 == kFp32 &&
+              ncclBfloat16 == kBf16 && ncclSum == kSum && ncclAvg == kMean);
+#endif
 
 template <class Function>
 bool find(void* library, const char* name, Function& function) {
@@ -49,7 +91,8 @@ const Nccl& nccl() {
               find(library, "ncclRecv", n.receive) &&
               find(library, "ncclAllReduce", n.all_reduce) &&
               find(library, "ncclReduceScatter", n.reduce_scatter) &&
-              find(library, "ncclAllGather", n.all_gather);
+              find(library, "ncclAllGather", n.all_gather) &&
+              find(library, "ncclReduce", n.reduce) && find(library, "ncclBroadcast", n.broadcast);
     return n;
   }();
   return functions;
@@ -138,6 +181,64 @@ void NcclGroup::collective(CollectiveKind kind, const std::vector<Share>& shares
   }
   require_nccl(nccl().group_end(), "end a collective");
   require_nccl(first, "share in a collective");
+}
+
+namespace {
+
+/// Returns what NCCL says to the part of one member in an exchange of shards that differ: one call
+/// for the shard of each.
+int issue_shards(CollectiveKind kind, const NcclGroup::Copy& copy,
+                 const NcclGroup::Replicated& what, std::size_t members, Communicator own) {
+  const int type = what.element == Element::Fp32 ? kFp32 : kBf16;
+  int status = 0;
+  for (std::size_t m = 0; m < members && status == 0; ++m) {
+    const std::int64_t first = std::min(what.numbers, static_cast<std::int64_t>(m) * what.shard);
+    const auto numbers = static_cast<std::size_t>(std::min(what.shard, what.numbers - first));
+    if (numbers == 0) break;
+    void* const at = static_cast<char*>(copy.block) + first * bytes_of(what.element);
+    const int root = static_cast<int>(m);
+    status = kind == CollectiveKind::ReduceScatter
+                 ? nccl().reduce(at, at, numbers, type, kMean, root, own, copy.stream)
+                 : nccl().broadcast(at, at, numbers, type, root, own, copy.stream);
+  }
+  return status;
+}
+
+/// Returns what NCCL says to the part of one member in an exchange.
+int issue_exchange(CollectiveKind kind, const NcclGroup::Copy& copy,
+                   const NcclGroup::Replicated& what, const std::vector<Communicator>& members,
+                   std::size_t member) {
+  Communicator own = members[member];
+  const int type = what.element == Element::Fp32 ? kFp32 : kBf16;
+  if (kind == CollectiveKind::AllReduce) {
+    const auto numbers = static_cast<std::size_t>(what.numbers);
+    return nccl().all_reduce(copy.block, copy.block, numbers, type, kMean, own, copy.stream);
+  }
+  const auto count = static_cast<std::int64_t>(members.size());
+  if (what.numbers != what.shard * count) {
+    return issue_shards(kind, copy, what, members.size(), own);
+  }
+  const auto shard = static_cast<std::size_t>(what.shard);
+  char* const at = static_cast<char*>(copy.block) +
+                   static_cast<std::int64_t>(member) * what.shard * bytes_of(what.element);
+  return kind == CollectiveKind::ReduceScatter
+             ? nccl().reduce_scatter(copy.block, at, shard, type, kMean, own, copy.stream)
+             : nccl().all_gather(at, copy.block, shard, type, own, copy.stream);
+}
+
+}  // namespace
+
+void NcclGroup::exchange(CollectiveKind kind, const std::vector<Copy>& copies,
+                         const Replicated& what) {
+  CHECK(copies.size() == communicators_.size(), "a block of every member");
+  require_nccl(nccl().group_start(), "begin an exchange");
+  int first = 0;
+  for (std::size_t member = 0; member < copies.size(); ++member) {
+    const int status = issue_exchange(kind, copies[member], what, communicators_, member);
+    if (first == 0) first = status;
+  }
+  require_nccl(nccl().group_end(), "end an exchange");
+  require_nccl(first, "share in an exchange");
 }
 
 }  // namespace interlock::cuda

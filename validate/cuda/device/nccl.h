@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/exchange.h"
+#include "validate/cuda/kernels/kernels.h"
 
 namespace interlock::cuda {
 
@@ -41,6 +42,23 @@ class NcclGroup {
   /// Starts one collective of all members, in order, of bf16; `bytes` as in base/exchange.h.
   /// REQUIRES: all-reduce, all-gather, reduce-scatter or all-to-all; bytes divide among them.
   void collective(CollectiveKind kind, const std::vector<Share>& shares, std::int64_t bytes);
+
+  /// A block that every member has, and the numbers of it that each updates: shards of equal size
+  /// but for the last ones, which may have less. Example: {fp32, 10, 4} among three members are
+  /// shards of 4, 4 and 2 numbers.
+  struct Replicated {
+    Element element = Element::Fp32;
+    std::int64_t numbers = 0, shard = 0;
+  };
+  /// A member's block, on a stream of its GPU.
+  struct Copy {
+    void* block = nullptr;
+    cudaStream_t stream = nullptr;
+  };
+  /// Starts one collective of all members, in order, in place: all get the mean of their blocks
+  /// (all-reduce), or of their shard of them (reduce-scatter; the rest of a block is anything), or
+  /// all shards (all-gather).
+  void exchange(CollectiveKind kind, const std::vector<Copy>& copies, const Replicated& what);
 
  private:
   std::vector<void*> communicators_;

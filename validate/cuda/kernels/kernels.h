@@ -13,6 +13,7 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <vector>
 
 namespace interlock::cuda {
 
@@ -131,5 +132,14 @@ struct DescentState {
 };
 void descend(const Stream& stream, const DescentState& state, const DescentStep& step,
              std::int64_t size);
+
+// replicas.cu: the mean of a part of equal blocks of one GPU, added up in their order. All get it,
+// or `keeper` alone, and the others zeros.
+inline constexpr std::size_t kMostReplicas = 128;
+struct NumberRange {
+  std::int64_t first = 0, numbers = 0;
+};
+void average_replicas(const Stream& stream, const std::vector<void*>& replicas, NumberRange part,
+                      int keeper = -1);
 
 }  // namespace interlock::cuda

@@ -55,7 +55,7 @@ GpuDevice::GpuDevice(const Job& job, int stage, int rank, const KernelContext& c
       rank_(rank),
       context_(context),
       memories_(memories),
-      inputs_(job, stage == 0, makes_loss(job, stage)) {
+      inputs_(job, stage, makes_loss(job, stage)) {
   if (!makes_loss(job, stage)) return;
   // Kernels write them to the host, which looks at them while the run goes on.
   void* losses = nullptr;
@@ -108,24 +108,25 @@ void GpuDevice::note_loss(int micro_batch, bool replay) {
   noted_loss_ = micro_batch;
 }
 
-/// Sets the first values of a parameter: masters are exact, weights rounded.
+/// Sets the first values of a parameter: masters, of its own numbers, are exact, weights rounded.
 void GpuDevice::begin(const TrainedParameter& p) {
   const std::vector<float> values = first_values(p, job_.seed);
-  const auto send = [&](char* to, const auto& numbers) {
-    require(cudaMemcpyAsync(to, numbers.data(), numbers.size() * sizeof(numbers[0]),
+  const auto send = [&](char* to, const auto* numbers, std::int64_t count) {
+    require(cudaMemcpyAsync(to, numbers, static_cast<std::size_t>(count) * sizeof(numbers[0]),
                             cudaMemcpyHostToDevice, stream().handle),
             "send weights");
     require(cudaStreamSynchronize(stream().handle), "send weights");
   };
-  if (p.master != nullptr) send(p.master, values);
-  if (stream().element == Element::Fp32) return send(p.weight, values);
+  if (p.master != nullptr) send(p.master, values.data() + p.first_own, p.own);
+  if (stream().element == Element::Fp32) return send(p.weight, values.data(), p.parameter.size());
   std::vector<__nv_bfloat16> rounded(values.size());
   std::transform(values.begin(), values.end(), rounded.begin(),
                  [](float value) { return __float2bfloat16_rn(value); });
-  send(p.weight, rounded);
+  send(p.weight, rounded.data(), p.parameter.size());
 }
 
 void GpuDevice::descend(const TrainedParameter& p, char* gradient, const StepFactors& factors) {
+  if (p.own == 0) return;
   static_assert(static_cast<int>(Optimizer::Sgd) == 0 &&
                 static_cast<int>(Optimizer::SgdMomentum) == 1 &&
                 static_cast<int>(Optimizer::Adam) == 2);
@@ -140,15 +141,16 @@ void GpuDevice::descend(const TrainedParameter& p, char* gradient, const StepFac
                             .epsilon = static_cast<float>(d.epsilon),
                             .unbias1 = static_cast<float>(1 / factors.correction1),
                             .unbias2 = static_cast<float>(1 / factors.correction2)};
-  const DescentState state = {.weights = p.weight,
-                              .gradients = gradient,
+  const DescentState state = {.weights = p.weight + p.first_own * number_bytes(),
+                              .gradients = gradient + p.first_own * number_bytes(),
                               .masters = reinterpret_cast<float*>(p.master),
                               .first = reinterpret_cast<float*>(p.first),
                               .second = reinterpret_cast<float*>(p.second)};
-  cuda::descend(stream(), state, step, p.parameter.size());
+  cuda::descend(stream(), state, step, p.own);
 }
 
 std::vector<double> GpuDevice::fetch(const char* numbers, std::int64_t count) {
+  if (count == 0) return {};
   const auto size = static_cast<std::size_t>(count);
   auto* exact = reinterpret_cast<float*>(
       context_.scratch->take(count * static_cast<std::int64_t>(sizeof(float)), stream().handle));

@@ -45,8 +45,9 @@ Number* send(const std::vector<Number>& numbers, const char* what, std::vector<v
 
 }  // namespace
 
-GpuInputs::GpuInputs(const Job& job, bool first, bool loss)
+GpuInputs::GpuInputs(const Job& job, int stage, bool loss)
     : batches_(static_cast<std::size_t>(count_batches(job.program))) {
+  const bool first = model_stage(job.program, stage) == 0;
   if (!first && !loss) return;
   const NeuralNetwork& network = job.network;
   const auto samples = static_cast<std::size_t>(network.samples_per_micro_batch);
@@ -56,7 +57,7 @@ GpuInputs::GpuInputs(const Job& job, bool first, bool loss)
   std::vector<float> features;
   std::size_t targets_each = 0;
   for (std::size_t i = 0; i < batches_.size(); ++i) {
-    const Batch batch = job.batch(static_cast<int>(i));
+    const Batch batch = job.batch(batch_number(job.program, stage, static_cast<int>(i)));
     if (first && words) {
       CHECK(batch.tokens.size() == rows, "a batch has a token for each row of the input");
       const std::vector<std::int32_t> sorted = by_token(batch.tokens);

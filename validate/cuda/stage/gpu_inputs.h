@@ -12,9 +12,8 @@ namespace interlock::cuda {
 /// The inputs of one stage for every micro-batch.
 class GpuInputs {
  public:
-  /// Copies the inputs to the current GPU. `first`: the stage reads inputs; `loss`: it reads
-  /// targets.
-  GpuInputs(const Job& job, bool first, bool loss);
+  /// Copies the inputs of `stage` to the current GPU. `loss`: it reads targets.
+  GpuInputs(const Job& job, int stage, bool loss);
   ~GpuInputs();
   GpuInputs(const GpuInputs&) = delete;
   GpuInputs& operator=(const GpuInputs&) = delete;

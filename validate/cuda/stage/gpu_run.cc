@@ -49,6 +49,10 @@ std::vector<cudaStream_t> GpuRun::streams() const {
   std::vector<cudaStream_t> all;
   for (const Member& member : rig_.group.members()) all.push_back(member.compute);
   all.insert(all.end(), rig_.ways.begin(), rig_.ways.end());
+  for (const ReplicaGroup& group : rig_.groups) {
+    for (const Stream& stream : group.streams) all.push_back(stream.handle);
+    if (group.pace != nullptr) all.push_back(group.pace);
+  }
   return all;
 }
 
@@ -113,12 +117,13 @@ void GpuRun::issue_all() {
     stopped_ = !capturing_ && options_.stop != nullptr && *options_.stop;
     if (stopped_) return;
     issued_.push_back(next);
-    issue(rank_of_stream[static_cast<std::size_t>(next.stream)], next.instruction);
+    issue(rank_of_stream[static_cast<std::size_t>(next.stream)], next);
   }
 }
 
-void GpuRun::issue(int rank, const Instruction& instruction) {
+void GpuRun::issue(int rank, const Issue& next) {
   const CurrentDevice current(times_.gpu[static_cast<std::size_t>(rank)]);
+  const Instruction& instruction = next.instruction;
   switch (instruction.code) {
     case Opcode::Compute:
       return compute(rank, instruction);
@@ -127,7 +132,7 @@ void GpuRun::issue(int rank, const Instruction& instruction) {
     case Opcode::Receive:
       return receive(rank, instruction);
     case Opcode::Record:
-      return record(rank, instruction);
+      return record(rank, next);
     case Opcode::Wait:
       return wait(rank, instruction);
     case Opcode::Allocate:
@@ -142,6 +147,7 @@ void GpuRun::compute(int rank, const Instruction& instruction) {
   GpuDevice& device = *devices_[static_cast<std::size_t>(info.stage)];
   MarkedOp op = {.rank = rank, .op = instruction.index, .micro_batch = instruction.micro_batch};
   op.message = std::exchange(state.message, -1);
+  op.collective = std::exchange(state.collective, -1);
   const OpRange range(info, instruction.micro_batch);
   if (hold_) {
     wait_for_all();
@@ -186,32 +192,58 @@ void GpuRun::check_loss(int stage, int micro_batch) const {
   if (!std::isfinite(loss)) throw Error(loss_problem(job_, stage, micro_batch));
 }
 
-void GpuRun::record(int rank, const Instruction& instruction) {
+/// Returns the event of a Record or a Wait, and its generation.
+std::pair<int, int> GpuRun::generation_of(const Instruction& instruction) const {
   const Event& event = job_.program.events[static_cast<std::size_t>(instruction.index)];
-  const int generation = instruction.micro_batch / event.micro_batches;
-  recorded_[{instruction.index, generation}].push_back(record_on(compute_of(rank)));
+  return {instruction.index, instruction.micro_batch / event.micro_batches};
+}
+
+void GpuRun::record(int rank, const Issue& next) {
+  const Instruction& instruction = next.instruction;
+  const Event& event = job_.program.events[static_cast<std::size_t>(instruction.index)];
+  std::vector<cudaEvent_t>& recorded = recorded_[generation_of(instruction)];
+  if (event.collective < 0) return recorded.push_back(record_on(compute_of(rank)));
+  join(rank, instruction);
+  if (next.completes) recorded = exchanges_.carry_out(generation_of(instruction), instruction);
+}
+
+/// Has a rank join what the replicas of a stage exchange: its gradients, or its weights.
+void GpuRun::join(int rank, const Instruction& instruction) {
+  const Program& program = job_.program;
+  const int number = program.events[static_cast<std::size_t>(instruction.index)].collective;
+  const Collective& collective = program.collectives[static_cast<std::size_t>(number)];
+  for (const int index : program.ranks[static_cast<std::size_t>(rank)].stages) {
+    if (model_stage(program, index) != collective.stage) continue;
+    Stage& own = stage(index);
+    const bool weights = collective.kind == CollectiveKind::AllGather;
+    const Block block = weights ? own.newest_weights() : own.gradients(instruction.micro_batch);
+    GivenBlock given = {.block = block, .shard_bytes = own.shard_bytes()};
+    given.ready = record_on(compute_of(rank));
+    if (options_.times) given.mark = events_.mark(compute_of(rank), capturing_);
+    exchanges_.join(generation_of(instruction), rank, given);
+  }
 }
 
 void GpuRun::wait(int rank, const Instruction& instruction) {
   if (instruction.micro_batch < 0) return;
-  const Event& event = job_.program.events[static_cast<std::size_t>(instruction.index)];
-  const int generation = instruction.micro_batch / event.micro_batches;
-  for (cudaEvent_t one : recorded_[{instruction.index, generation}]) {
+  const std::pair<int, int> which = generation_of(instruction);
+  for (cudaEvent_t one : recorded_[which]) {
     require(cudaStreamWaitEvent(compute_of(rank), one), "wait for an event");
   }
+  const int exchanged = exchanges_.place_of(which);
+  if (exchanged >= 0) ranks_[static_cast<std::size_t>(rank)].collective = exchanged;
 }
 
 Outcome GpuRun::outcome() const {
-  Outcome outcome;
-  outcome.losses.resize(stages_.size());
-  outcome.dump = dumped_batches(job_);
+  Outcome outcome = empty_outcome(job_);
   for (std::size_t s = 0; s < stages_.size(); ++s) {
-    const std::vector<NamedArray>& dump = stages_[s]->dump();
-    outcome.dump.insert(outcome.dump.end(), dump.begin(), dump.end());
+    const int stage = static_cast<int>(s);
+    std::map<int, double> losses;
     for (const int micro_batch : made_[s]) {
-      check_loss(static_cast<int>(s), micro_batch);
-      outcome.losses[s][micro_batch] = devices_[s]->losses()[micro_batch];
+      check_loss(stage, micro_batch);
+      losses[micro_batch] = devices_[s]->losses()[micro_batch];
     }
+    add_results(job_, stage, losses, stages_[s]->dump(), outcome);
   }
   for (const auto& memory : memories_) outcome.memory.push_back(memory->held());
   return outcome;
@@ -281,8 +313,14 @@ void GpuRun::ship_all(const Channel& channel, const Mail& mail) {
   for (std::size_t i = 0; i < mail.here.size(); ++i) {
     const Block &from = mail.here[i].second, &to = mail.there[i].second;
     if (rig_.nccl) {
+      const int from_gpu = times_.gpu[static_cast<std::size_t>(channel.from_rank)];
+      const int to_gpu = times_.gpu[static_cast<std::size_t>(channel.to_rank)];
+      turns_.take(from_gpu, rig_.ways[wire]);
+      turns_.take(to_gpu, rig_.arrivals[wire]);
       rig_.nccl->transfer({channel.from_rank, from.data, rig_.ways[wire]},
                           {channel.to_rank, to.data, rig_.arrivals[wire]}, from.bytes);
+      turns_.end(from_gpu, rig_.ways[wire]);
+      turns_.end(to_gpu, rig_.arrivals[wire]);
       continue;
     }
     ship({.to = to.data,
@@ -368,6 +406,8 @@ Rig::Rig(const Job& job, const CudaOptions& options)
     arrivals.push_back(nccl ? group.make_way(wire.to_rank, wire.from_rank, options.link)
                             : ways.back());
   }
+  const Element element = job.precision == Precision::Bf16 ? Element::Bf16 : Element::Fp32;
+  groups = make_replica_groups(job.program, group, options.link, element);
   memory = options.memory > 0 ? options.memory : memory_of_device(group);
 }
 
@@ -376,6 +416,8 @@ GpuRun::GpuRun(const Job& job, const CudaOptions& options, Rig& rig, bool captur
       options_(options),
       rig_(rig),
       capturing_(capturing),
+      turns_(events_, !rig.groups.empty()),
+      exchanges_({job_.program, options_, rig_.groups, capturing}, events_, times_, turns_),
       made_(static_cast<std::size_t>(job.program.stages)),
       channels_(job.program.channels.size()),
       ranks_(job.program.ranks.size()) {

@@ -19,6 +19,7 @@
 #include "validate/cuda/device/hold.h"
 #include "validate/cuda/device/nccl.h"
 #include "validate/cuda/stage/gpu_device.h"
+#include "validate/cuda/stage/gpu_exchange.h"
 #include "validate/cuda/stage/run_times.h"
 #include "validate/executors/cuda_executor.h"
 #include "validate/executors/executor.h"
@@ -33,6 +34,7 @@ struct Rig {
   std::vector<std::unique_ptr<Scratch>> scratch;
   std::optional<NcclGroup> nccl;
   std::vector<cudaStream_t> ways, arrivals;  // by wire, of the sender and of the receiver
+  std::vector<ReplicaGroup> groups;          // by communicator
   std::int64_t memory = 0;                   // bytes of each device
 
   Rig(const Job& job, const CudaOptions& options);
@@ -74,7 +76,7 @@ class GpuRun {
   struct RankState {
     cudaEvent_t last = nullptr;  // behind its last op
     cudaEvent_t last_mark = nullptr;
-    int message = -1;
+    int message = -1, collective = -1;  // in the times, since the last op
   };
 
   /// A loss that was issued, and may not be there yet.
@@ -87,11 +89,13 @@ class GpuRun {
   void note_loss(const PendingLoss& loss);
   void check_loss(int stage, int micro_batch) const;
   void issue_all();
-  void issue(int rank, const Instruction& instruction);
+  void issue(int rank, const Issue& next);
   void compute(int rank, const Instruction& instruction);
   void send(int rank, const Instruction& instruction);
   void receive(int rank, const Instruction& instruction);
-  void record(int rank, const Instruction& instruction);
+  void record(int rank, const Issue& next);
+  void join(int rank, const Instruction& instruction);
+  std::pair<int, int> generation_of(const Instruction& instruction) const;
   void wait(int rank, const Instruction& instruction);
   void start_transfer(int index, Mail& mail);
   void ship_all(const Channel& channel, const Mail& mail);
@@ -110,6 +114,8 @@ class GpuRun {
   bool capturing_;
   Events events_;
   RunTimes times_;
+  NcclTurns turns_;
+  GpuExchanges exchanges_;
   GpuMemories memories_;
   std::vector<std::unique_ptr<GpuDevice>> devices_;  // by stage
   std::vector<std::unique_ptr<Stage>> stages_;

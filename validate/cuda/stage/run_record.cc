@@ -80,6 +80,7 @@ ExecutionRecord record_of(const Rig& rig, const GpuRun& gpu_run, const CudaOptio
                             .divided = rig.group.divided(),
                             .link_multiprocessors = rig.group.link_sms(),
                             .links = rig.nccl ? "NCCL" : name_of_link(options.link, options.graph),
+                            .replicas = name_of_exchanges(rig.groups),
                             .notes = rig.group.notes(),
                             .products = products_of(rig),
                             .wall = gpu_run.wall(),

@@ -46,6 +46,22 @@ HostLateness RunTimes::lateness() const {
   return lateness_of(spans);
 }
 
+CollectiveSpan RunTimes::span_of(const MarkedCollective& marked) const {
+  CollectiveSpan span = {.collective = marked.collective, .micro_batch = marked.micro_batch};
+  Seconds longest(-1);
+  for (const MarkedCollective::Share& share : marked.shares) {
+    const Seconds start = time_of(share.rank, share.start), end = time_of(share.rank, share.end);
+    span.joined = std::max(span.joined, time_of(share.rank, share.joined));
+    if (end - start <= longest) continue;
+    longest = end - start;
+    span.start = start;
+    span.end = end;
+  }
+  // GPUs have clocks of their own.
+  span.joined = std::min(span.joined, span.start);
+  return span;
+}
+
 TraceLog RunTimes::log() const {
   std::vector<Transfer> messages;
   for (const MarkedTransfer& t : transfers) {
@@ -56,6 +72,9 @@ TraceLog RunTimes::log() const {
     message.arrival = message.end;
     messages.push_back(message);
   }
+  std::vector<CollectiveSpan> collectives;
+  collectives.reserve(this->collectives.size());
+  for (const MarkedCollective& one : this->collectives) collectives.push_back(span_of(one));
   std::vector<Span> spans;
   std::map<int, Seconds> free;  // by rank
   for (const MarkedOp& op : ops) {
@@ -67,6 +86,11 @@ TraceLog RunTimes::log() const {
       const Seconds from = std::max(free[op.rank], message.sent);
       span.exposed = std::max(Seconds(0), std::min(span.start, message.arrival) - from);
     }
+    if (op.collective >= 0) {
+      const CollectiveSpan& waited = collectives[static_cast<std::size_t>(op.collective)];
+      const Seconds from = std::max(free[op.rank], waited.start);
+      span.exposed = std::max(span.exposed, std::min(span.start, waited.end) - from);
+    }
     free[op.rank] = span.end;
     spans.push_back(span);
   }
@@ -74,7 +98,11 @@ TraceLog RunTimes::log() const {
                    [](const Span& a, const Span& b) { return a.start < b.start; });
   std::stable_sort(messages.begin(), messages.end(),
                    [](const Transfer& a, const Transfer& b) { return a.start < b.start; });
+  std::stable_sort(
+      collectives.begin(), collectives.end(),
+      [](const CollectiveSpan& a, const CollectiveSpan& b) { return a.joined < b.joined; });
   TraceLog log;
+  log.collectives = std::move(collectives);
   log.spans = std::move(spans);
   log.transfers = std::move(messages);
   return log;

@@ -40,8 +40,9 @@ class Events {
 struct MarkedOp {
   int rank = 0, op = 0, micro_batch = 0;
   cudaEvent_t start = nullptr, end = nullptr;
-  int message = -1;  // the last transfer that came before it and after the op before, if any did
-  Seconds issued;    // after the start of the run, when the host had issued all of it
+  // The last transfer, or collective, that came before it and after the op before, if any did.
+  int message = -1, collective = -1;
+  Seconds issued;  // after the start of the run, when the host had issued all of it
 };
 
 struct MarkedTransfer {
@@ -49,19 +50,32 @@ struct MarkedTransfer {
   cudaEvent_t sent = nullptr, start = nullptr, end = nullptr;  // nothing: it took no time
 };
 
+/// A collective, and when each of its members began and ended it.
+struct MarkedCollective {
+  struct Share {
+    int rank = 0;
+    cudaEvent_t joined = nullptr, start = nullptr, end = nullptr;
+  };
+  int collective = 0, micro_batch = 0;
+  std::vector<Share> shares;
+};
+
 struct RunTimes {
   std::map<int, cudaEvent_t> begin;  // by GPU
   std::vector<int> gpu;              // by rank
   std::vector<MarkedOp> ops;
   std::vector<MarkedTransfer> transfers;
+  std::vector<MarkedCollective> collectives;
 
-  /// Returns spans and transfers, each in order of start.
+  /// Returns spans, transfers and collectives, each in order of start. A collective is as long as
+  /// the longest of its members says.
   TraceLog log() const;
   /// Returns how late the host was; nothing is late where it `issued` before the run.
   HostLateness lateness() const;
 
  private:
   Seconds time_of(int rank, cudaEvent_t event) const;
+  CollectiveSpan span_of(const MarkedCollective& collective) const;
 };
 
 }  // namespace interlock::cuda
