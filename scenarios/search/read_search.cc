@@ -1,5 +1,4 @@
-// Reads "search". Its lists hold values of the right forms; objects among them are read where
-// scenarios are made of it.
+// Reads "search". Objects in its lists are read where scenarios are made of it.
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.h"
 #include "scenarios/contract/contract.h"
