@@ -360,6 +360,20 @@ TEST_CASE("a step of SlimPipe ends when a list of its ops, played by hand, does"
   CHECK(traded > met_by_cases(150));
 }
 
+TEST_CASE("a vocabulary on all ranks runs with any number of slices, few ones too") {
+  for (int ranks = 2; ranks <= 5; ++ranks) {
+    for (int slices = 1; slices <= 6; ++slices) {
+      Random random(372, static_cast<std::uint64_t>(10 * ranks + slices));
+      TestChain chain = make_laid_chain(ranks, "slimpipe");
+      chain.slices = slices;
+      draw_costs(chain, random);
+      chain.policy.vocabulary = VocabularySplit::TwoBarriers;
+      chain.contention = false;
+      CHECK(realise(program_of(chain), run_native).deadlock == "");
+    }
+  }
+}
+
 TEST_CASE("rank 0 of four leaves a slice of slice 7's attention to rank 3, who is at slice 4") {
   TestChain chain = make_laid_chain(4, "slimpipe", {}, 1);
   chain.policy.trades_context = true;

@@ -118,7 +118,8 @@ class SlimOrder {
       order.append(body);
       body.clear();
     }
-    order.append(body);
+    // The rest is no turn of a loop, though it may look like the slice after the one before.
+    if (!body.empty()) order.append_loop(body, 1, 1);
     order.append_updates(inputs_, stages_[rank]);
     return {order.take(), inputs_.steps, inputs_.micro_batches};
   }
