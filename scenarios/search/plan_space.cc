@@ -427,9 +427,10 @@ void PlanSpace::add_layouts(int devices, const JsonValue& strategy, const JsonVa
       }
     }
     if (layouts_.size() <= kMostLayouts) continue;
-    throw Error((document_.file ? *document_.file : "") + ": /search: more than " +
-                std::to_string(kMostLayouts) +
-                " ways to divide the work; expected fewer values, e.g. \"tensor\": [1, 8]");
+    throw SpaceTooLarge(std::string(document_.file ? *document_.file + ": " : "") +
+                        "/search: more than " + std::to_string(kMostLayouts) +
+                        " ways to divide the work; expected fewer values, e.g. --set "
+                        "'search={\"tensor\": [1, 8], \"expert_tensor\": [1]}'");
   }
 }
 

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/json/json.h"
 #include "models/layers/model_graph.h"
 #include "scenarios/search/search_request.h"
@@ -53,6 +54,11 @@ std::string kind_of(const JsonValue& value);
 /// Tokens that a device keeps at least, if a search is to divide sequences by itself: an assumption
 /// of ours, as below it attention is too small to hide what it exchanges.
 inline constexpr int kTokensOfContext = 4096;
+
+/// Thrown for a document that proposes too many plans.
+struct SpaceTooLarge : Error {
+  using Error::Error;
+};
 
 class PlanSpace {
  public:
