@@ -100,6 +100,7 @@ std::vector<Headline> effort(const SearchResult& result) {
   const SearchCounts& counts = result.counts;
   std::string refused = grouped(counts.layouts) + " ways to divide the work";
   if (counts.refused > 0) refused += "; " + grouped(counts.refused) + " are not possible";
+  if (!counts.left_out.empty()) refused += "; left out, as there were more: " + counts.left_out;
   if (counts.useless > 0) {
     refused += "; " + grouped(counts.useless) +
                " that would have come next are none for that program, the first: " +

@@ -24,7 +24,7 @@ constexpr std::array kEffort = {1, 4, 8};  // to know better what is known by Gr
 /// The next best plans after the best are found even if they are worth nothing.
 constexpr std::size_t kRunnersUp = 5;
 /// Plans that lead by a quick estimate, as they are too large to be simulated, and are simulated
-/// all the same; so many at once.
+/// all the same; and how many at once.
 constexpr int kLeaders = 16, kLeadersAtOnce = 4;
 /// Effort, times devices, after a simulation said that quick estimates of plans on shared links are
 /// far too short, so that the best would be proven only by one for each plan.
@@ -81,6 +81,7 @@ class PlanSearch {
     const std::size_t layouts = space_.layouts().size();
     SearchCounts& counts = result_.counts;
     counts.layouts = layouts;
+    counts.left_out = space_.left_out();
     for (std::size_t i = 0; i < layouts; ++i) counts.plans += survey_.orders(i).size();
     if (layouts == 0) {
       throw Error(
