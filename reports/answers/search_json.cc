@@ -23,8 +23,8 @@ Json counts_json(const SearchCounts& counts) {
             {"refused", counts.refused},     {"layout_bounds", counts.bounded_layouts},
             {"plan_bounds", counts.bounded}, {"looks", counts.looked_at},
             {"judgements", counts.judged},   {"shortened", counts.shortened},
-            {"too_large", counts.too_large}, {"cut_anew", counts.cut_anew},
-            {"failed", counts.unfinished}};
+            {"too_large", counts.too_large}, {"not_looked_at", counts.left},
+            {"cut_anew", counts.cut_anew},   {"failed", counts.unfinished}};
   for (std::size_t grade = 0; grade < kGrades; ++grade) {
     for (std::size_t loss = 0; loss < kLosses; ++loss) {
       const std::size_t plans = counts.lost[grade][loss];

@@ -63,7 +63,7 @@ std::vector<Headline> answer(const SearchResult& result, const FoundPlan& best) 
   const auto at = [&](Aim aim) { return best.estimate.values[static_cast<std::size_t>(aim)]; };
   std::string note = hours_words(best, best.estimate.step_time);
   if (best.estimate.too_large) {
-    note += "; as if no messages met on a link: too many devices to simulate";
+    note += "; as if no messages met on a link: not simulated, as there are too many devices";
   }
   std::vector<Headline> headlines = {{"Step", format(Seconds(best.estimate.step_time)), note}};
   const double tokens = best.estimate.tokens, samples = best.estimate.samples;
@@ -100,6 +100,7 @@ std::vector<Headline> effort(const SearchResult& result) {
   const SearchCounts& counts = result.counts;
   std::string refused = grouped(counts.layouts) + " ways to divide the work";
   if (counts.refused > 0) refused += "; " + grouped(counts.refused) + " are not possible";
+  if (!counts.left_out.empty()) refused += "; left out, as there were more: " + counts.left_out;
   if (counts.useless > 0) {
     refused += "; " + grouped(counts.useless) +
                " that would have come next are none for that program, the first: " +
@@ -117,6 +118,10 @@ std::vector<Headline> effort(const SearchResult& result) {
   if (counts.too_large > 0) {
     headlines.push_back({"Too large", grouped(counts.too_large),
                          "to simulate device by device: as if no messages met on a link"});
+  }
+  if (counts.left > 0) {
+    headlines.push_back({"Not looked at", grouped(counts.left),
+                         "that may be better than the best by their bounds, and cost too much"});
   }
   if (counts.cut_anew > 0) {
     headlines.push_back({"Cut anew", grouped(counts.cut_anew),

@@ -24,6 +24,7 @@ Json row_json(const Sizing& sizing, std::size_t index) {
   for (const char* key : {"rank", "time_s", "goodput", "device_hours", "energy_j", "cost"}) {
     json[key] = nullptr;
   }
+  json["searched"] = row.searched;
   json["on_front"] = row.on_front;
   if (row.fits) {
     const auto& ranking = sizing.ranking;
@@ -32,6 +33,7 @@ Json row_json(const Sizing& sizing, std::size_t index) {
     json["goodput"] = row.goodput.value_or(1);
     json["device_hours"] = row.device_hours;
     if (row.energy) json["energy_j"] = row.energy->value();
+    if (row.energy) json["energy_of_devices_alone"] = row.devices_alone;
     if (row.cost) json["cost"] = {{"amount", row.cost->amount}, {"currency", row.cost->currency}};
   }
   json["plan"] = row.plan ? found_json(*row.plan) : Json(nullptr);

@@ -39,6 +39,15 @@ class SizingTable {
     }
   }
 
+  /// Marks energies of devices alone, if there is a column of energies.
+  void mark_energies() {
+    if (grid_.columns.back().head != "Energy") return;
+    for (std::size_t i = 0; i < grid_.rows.size(); ++i) {
+      const SizedPlan& row = sizing_.rows[i];
+      if (row.energy && row.devices_alone) grid_.rows[i].back().text += "*";
+    }
+  }
+
   /// Adds the flops of a device, which the MFU tells as well: if there is room.
   void add_flops() {
     const std::size_t before = grid_.columns.size();
@@ -100,6 +109,7 @@ Grid sizing_grid(const Sizing& sizing) {
   table.add(
       "Energy", [](Row row) { return row.energy ? Known(row.energy->value()) : std::nullopt; },
       scale_of_joules);
+  table.mark_energies();
   table.add(
       "Failures", [](Row row) { return row.goodput ? Known(1 - *row.goodput) : std::nullopt; },
       percents);

@@ -29,7 +29,14 @@ std::string over(double value, double of) { return signed_percent(value / of - 1
 std::string reason(const Sizing& sizing, bool within) {
   const SizingAims& aims = sizing.question.aims;
   if (!aims.time && !aims.budget) {
-    if (sizing.ranking.size() == 1) return "the only size that fits";
+    if (sizing.ranking.size() == 1) {
+      const std::size_t all = sizing.rows.size();
+      const auto left = static_cast<std::size_t>(
+          std::ranges::count_if(sizing.rows, [](const SizedPlan& row) { return !row.searched; }));
+      return left == 0 ? "the only size that fits"
+                       : "the only size that fits of those searched, " + std::to_string(left) +
+                             " of " + std::to_string(all) + " not searched";
+    }
     const SizedPlan& best = sizing.rows[sizing.ranking.front()];
     if (best.devices == sizing.question.devices.back()) {
       return "time x cost is least, and may be less still with more devices";
@@ -56,6 +63,11 @@ std::string reason(const Sizing& sizing, bool within) {
           : aims.time              ? "; this one is the quickest"
                                    : "; this one is the cheapest") +
          excess;
+}
+
+/// Says that the time of `row` is none of a simulation; or "".
+std::string unjudged_words(const SizedPlan& row) {
+  return row.plan->estimate.too_large ? ", as if no messages met (not simulated)" : "";
 }
 
 std::string size_words(const Sizing& sizing, const SizedPlan& row) {
@@ -147,13 +159,13 @@ std::vector<std::string> recommendation(const Sizing& sizing) {
                       (!aims.budget || cost_of(sizing, best) <= aims.budget->amount);
   std::vector<std::string> sentences = {"Recommended: " + size_words(sizing, best) + ", " +
                                         format(best.time) + ", " + cost_words(sizing, best) + ": " +
-                                        reason(sizing, within) + "."};
+                                        reason(sizing, within) + unjudged_words(best) + "."};
   if (sizing.ranking.size() == 1) return sentences;
   const SizedPlan& next = sizing.rows[sizing.ranking[1]];
-  sentences.push_back("Next best: " + size_words(sizing, next) + ", " + format(next.time) + " (" +
-                      over(next.time.value(), best.time.value()) + "), " +
-                      cost_words(sizing, next) + " (" +
-                      over(cost_of(sizing, next), cost_of(sizing, best)) + ").");
+  sentences.push_back(
+      "Next best: " + size_words(sizing, next) + ", " + format(next.time) + " (" +
+      over(next.time.value(), best.time.value()) + "), " + cost_words(sizing, next) + " (" +
+      over(cost_of(sizing, next), cost_of(sizing, best)) + ")" + unjudged_words(next) + ".");
   return sentences;
 }
 
@@ -194,6 +206,32 @@ std::vector<std::string> sizing_notes(const Sizing& sizing) {
   for (const SizedPlan& row : sizing.rows) {
     if (!row.fits || !row.plan->estimate.too_large) continue;
     alone += (alone.empty() ? "" : ", ") + name_of(sizing, row);
+  }
+  std::string unproven;
+  for (const SizedPlan& row : sizing.rows) {
+    if (!row.left_out.empty()) {
+      notes.push_back(name_of(sizing, row) +
+                      ": left out, as there are too many plans: " + row.left_out + ".");
+    }
+    if (row.proven || !row.fits) continue;
+    unproven += (unproven.empty() ? "" : ", ") + name_of(sizing, row);
+  }
+  if (!unproven.empty()) {
+    notes.push_back(
+        "Plans a few percent faster may have been missed, as they cost too much to "
+        "look at: " +
+        unproven + ".");
+  }
+  const auto is = [&](const auto& holds) {
+    return std::ranges::any_of(sizing.rows,
+                               [&](const SizedPlan& row) { return row.fits && holds(row); });
+  };
+  const bool mfu = is([](const SizedPlan& row) { return row.plan->estimate.mfu > 0; });
+  if (mfu && sizing.tokens_per_sample) {
+    notes.push_back("MFU and TFLOP/s count full attention, as simulate does.");
+  }
+  if (is([](const SizedPlan& row) { return row.energy && row.devices_alone; })) {
+    notes.push_back("Energy *: of the devices alone, as the power of the host is unknown.");
   }
   if (!alone.empty()) {
     notes.push_back("As if no messages met on a link, as there are too many devices to simulate: " +

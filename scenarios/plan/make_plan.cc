@@ -195,7 +195,7 @@ void fold_as(const Plan& other, Plan& plan) {
   plan.folded_as = other.folded_as;
 }
 
-void fold_exactly(Plan& plan) {
+bool fold_exactly_within(Plan& plan, double most_ranks) {
   const Question& question = plan.question;
   std::vector<Folding> all = foldings_of(question.layout);
   const bool one = all.size() == 1;
@@ -204,14 +204,18 @@ void fold_exactly(Plan& plan) {
   for (const Folding& folding : all) {
     plan.unfolded = folding.unfolded;
     plan.folded_as = folding.as;
-    if (one) return;
+    const auto ranks = simulated_ranks(simulated_mesh(plan), plan.unfolded).size();
+    if (static_cast<double>(ranks) > most_ranks) return false;
+    if (one) return true;
     problem = folding_problem(plan);
-    if (problem.empty()) return;
+    if (problem.empty()) return true;
   }
   throw Error(question.file + ": " + question.name +
               ": /simulate/fold: ranks that stand for others would not do what those do: " +
               problem + "; expected \"auto\", which simulates them all where it must");
 }
+
+void fold_exactly(Plan& plan) { fold_exactly_within(plan, kInfinity); }
 
 std::vector<int> device_numbers(const Plan& plan) {
   std::vector<int> numbers;

@@ -70,6 +70,8 @@ Plan complete(LaidOut laid_out);
 /// Chooses the dimensions of `plan` that must be simulated whole; folding the others is exact.
 /// Throws: Error if the scenario asks for a folding that is not.
 void fold_exactly(Plan& plan);
+/// Folds `plan` exactly if that simulates at most `most_ranks` ranks; else returns false.
+bool fold_exactly_within(Plan& plan, double most_ranks);
 /// Has `plan` simulate one device for all that those of `other` do it for.
 void fold_as(const Plan& other, Plan& plan);
 /// A way to fold a plan.

@@ -16,8 +16,6 @@ namespace {
 
 /// Tasks that are simulated in a tenth of a second.
 constexpr std::int64_t kTasksOfSimulation = 60'000;
-/// Flows that are simulated in some seconds.
-constexpr double kFlowsOfSimulation = 2'000'000;
 /// A look rounds durations otherwise than a simulation, and folds what that does not.
 constexpr double kLookSlack = 1e-6;
 constexpr double kRounding = 1e-9;
@@ -153,10 +151,13 @@ double flows_of_all_devices(const Plan& plan) {
   return flows / machines * plan.micro_batches * mesh.devices_of_rank();
 }
 
-bool too_large(const Plan& plan) {
-  const double flows = flows_of_all_devices(plan);
-  const Plan shorter = shortened(plan, static_cast<std::int64_t>(flows), kTasksOfSimulation);
-  return flows / plan.micro_batches * shorter.micro_batches > kFlowsOfSimulation;
+/// Returns the most devices whose flows in what is simulated of a step are at most `flows`.
+double devices_within(const Plan& plan, double flows) {
+  const double all = flows_of_all_devices(plan);
+  const Plan shorter = shortened(plan, static_cast<std::int64_t>(all), kTasksOfSimulation);
+  const double simulated = all / plan.micro_batches * shorter.micro_batches;
+  const int devices = plan.question.layout.mesh.devices();
+  return simulated > flows ? devices * flows / simulated : devices;
 }
 
 }  // namespace
@@ -186,16 +187,19 @@ PlanEstimate estimate_by_look(const Plan& plan) {
   return look;
 }
 
-PlanEstimate estimate_by_simulation(const LaidOut& laid_out, const PlanEstimate& look) {
-  if (!look.folds && too_large(laid_out.ordered())) {
-    PlanEstimate whole = look;
-    whole.too_large = true;
-    price(laid_out.ordered(), whole);
-    return whole;
-  }
+PlanEstimate estimate_by_simulation(const LaidOut& laid_out, const PlanEstimate& look,
+                                    double most_flows) {
   Plan plan = laid_out.ordered();
   // Devices that stand for others do so whatever the number of micro-batches.
-  fold_as(complete({shortened(plan, std::numeric_limits<std::int64_t>::max(), 0)}), plan);
+  Plan shortest = shortened(plan, std::numeric_limits<std::int64_t>::max(), 0);
+  const double most = look.folds ? kInfinity : devices_within(plan, most_flows);
+  if (!fold_exactly_within(shortest, most)) {
+    PlanEstimate whole = look;
+    whole.too_large = true;
+    price(plan, whole);
+    return whole;
+  }
+  fold_as(shortest, plan);
   const std::int64_t tasks = tasks_of(plan);
   if (tasks * plan.question.training().steps <= kTasksOfSimulation) {
     PlanEstimate whole = estimate_of(plan, estimate_step(plan, Grade::Simulation));

@@ -45,6 +45,7 @@ struct PlanEstimate {
   /// all its plans are those of ZeRO 1.
   bool repeats = false;
   bool too_large = false;  // to be simulated: the numbers are those of the look
+  bool unjudged = false;   // and was so when it led
 };
 
 /// Returns what is known of a plan like `plan` whose steps are bounded by `bound`.
@@ -52,10 +53,11 @@ PlanEstimate estimate_by_bound(const Plan& plan, const StepEstimate& bound);
 
 /// Estimates `plan` by Grade::Look.
 PlanEstimate estimate_by_look(const Plan& plan);
-/// Estimates the plan of `laid_out`, at which `look` was, by Grade::Simulation. A plan whose
-/// devices cannot be folded, and which would take more than two million flows then, keeps the
-/// numbers of the look, as if no two messages met on a link, and is marked as too large.
-PlanEstimate estimate_by_simulation(const LaidOut& laid_out, const PlanEstimate& look);
+/// Estimates the plan of `laid_out`, at which `look` was, by Grade::Simulation. A plan that takes
+/// more than `most_flows` flows, with devices folded as far as is exact, keeps the numbers of the
+/// look, as if no two messages met on a link, and is marked as too large.
+PlanEstimate estimate_by_simulation(const LaidOut& laid_out, const PlanEstimate& look,
+                                    double most_flows = kFlowsOfSimulation);
 
 /// Returns a step of fewer micro-batches, so that about `most_tasks` tasks are simulated of
 /// `tasks_in_step`; the step itself where its schedule has no steady loop.

@@ -23,6 +23,13 @@ constexpr int kRound = 64;
 constexpr std::array kEffort = {1, 4, 8};  // to know better what is known by Grade
 /// The next best plans after the best are found even if they are worth nothing.
 constexpr std::size_t kRunnersUp = 5;
+/// Plans that lead by a quick estimate, as they are too large to be simulated, and are simulated
+/// all the same; and how many at once.
+constexpr int kLeaders = 16, kLeadersAtOnce = 4;
+/// Effort, times devices, after a simulation said that quick estimates of plans on shared links are
+/// far too short, so that the best would be proven only by one for each plan.
+constexpr double kEffortBeyond = 1 << 19;
+constexpr double kFarTooShort = 1.02;
 
 class PlanSearch {
  public:
@@ -37,6 +44,7 @@ class PlanSearch {
     begin();
     try {
       while (step()) tell(result_.counts.layouts + done_);
+      leave_unjudged();
     } catch (const StopSearch&) {
       if (result_.plans.empty()) throw;
       result_.stopped = true;
@@ -73,6 +81,7 @@ class PlanSearch {
     const std::size_t layouts = space_.layouts().size();
     SearchCounts& counts = result_.counts;
     counts.layouts = layouts;
+    counts.left_out = space_.left_out();
     for (std::size_t i = 0; i < layouts; ++i) counts.plans += survey_.orders(i).size();
     if (layouts == 0) {
       throw Error(
@@ -141,7 +150,10 @@ class PlanSearch {
       }
       Candidate known = candidate;
       known.estimate = *findings.estimates[i];
-      if (!first) known.grade = static_cast<Grade>(static_cast<int>(candidate.grade) + 1);
+      if (!first && known.grade != Grade::Simulation) {
+        known.grade = static_cast<Grade>(static_cast<int>(candidate.grade) + 1);
+      }
+      if (known.grade == Grade::Simulation) note_error(candidate, known.estimate);
       if (known.grade == Grade::PlanBound) known.order = i;
       take_known(known);
     }
@@ -182,6 +194,7 @@ class PlanSearch {
     if (known.grade == Grade::Look) ++counts.looked_at;
     if (known.grade != Grade::Simulation) return;
     const PlanEstimate& estimate = known.estimate;
+    if (estimate.too_large && !estimate.unjudged) return;  // waits to lead
     ++(estimate.too_large ? counts.too_large : counts.judged);
     const int judged = estimate.judged_micro_batches;
     if (judged > 0 && judged < estimate.micro_batches) ++counts.shortened;
@@ -263,6 +276,29 @@ class PlanSearch {
     result_.plans.back().worth_having = !worthless;
   }
 
+  /// Notes if the quick estimate of `before` turned out far too short.
+  void note_error(const Candidate& before, const PlanEstimate& simulated) {
+    const double ratio = simulated.step_time / before.estimate.step_time;
+    if (effort_left_ || before.estimate.folds || ratio < kFarTooShort) return;
+    effort_left_ = kEffortBeyond / space_.layouts()[before.layout].devices;
+  }
+
+  /// Says that `next` is looked at no more, though it may be better than all that are found.
+  bool is_left(const Candidate& next) const {
+    return next.grade < Grade::Look && effort_left_ && *effort_left_ <= 0;
+  }
+
+  /// Finishes the first of the plans that could not be simulated if there is no other.
+  void leave_unjudged() {
+    if (unjudged_.empty()) return;
+    std::size_t first = 0;
+    if (result_.plans.empty()) {
+      finish(unjudged_.front());
+      first = 1;
+    }
+    for (std::size_t i = first; i < unjudged_.size(); ++i) lose(unjudged_[i], Loss::Dominated);
+  }
+
   /// Takes the next candidates: estimates them better, or finishes those that were simulated.
   /// Returns whether any candidate waits.
   bool step() {
@@ -270,7 +306,15 @@ class PlanSearch {
     int effort = 0;
     while (!queue_.empty() && effort < kRound) {
       const Candidate next = pop();
-      if (next.grade == Grade::Simulation) {
+      if (next.estimate.too_large && !dominated(next)) {
+        if (next.estimate.unjudged || leaders_ == kLeaders) {
+          unjudged_.push_back(next);
+          continue;
+        }
+        ++leaders_;
+        effort += kRound / kLeadersAtOnce;
+        round.push_back(next);
+      } else if (next.grade == Grade::Simulation) {
         if (round.empty()) {
           finish(next);
         } else {
@@ -278,6 +322,8 @@ class PlanSearch {
         }
       } else if (!wants_next_best() && dominated(next)) {
         lose(next, Loss::Dominated);
+      } else if (is_left(next)) {
+        leave(result_.counts.left, plans(next));
       } else {
         effort += kEffort[static_cast<std::size_t>(next.grade)];
         round.push_back(next);
@@ -287,6 +333,7 @@ class PlanSearch {
       queue_.push_back(back);
       std::push_heap(queue_.begin(), queue_.end(), later());
     }
+    if (effort_left_) *effort_left_ -= effort;
     if (round.empty()) return false;
     const std::vector<Findings> findings = survey_.know_better(round);
     for (std::size_t i = 0; i < round.size(); ++i) take(round[i], findings[i], false);
@@ -297,7 +344,10 @@ class PlanSearch {
   PlanSpace space_;
   PlanSurvey survey_;
   const SearchProgress& progress_;
-  std::vector<Candidate> queue_;  // a heap
+  std::vector<Candidate> queue_;     // a heap
+  std::vector<Candidate> unjudged_;  // led, and could not be simulated
+  int leaders_ = 0;                  // that were simulated though they are large
+  std::optional<double> effort_left_;
   /// A plan as a look saw it: two plans of one are the same by other settings.
   struct SeenPlan {
     std::array<int, 9> degrees;     // and sizes, and the order of work

@@ -52,6 +52,8 @@ struct SearchCounts {
   std::size_t bounded_layouts = 0;     // by one bound for all their plans
   std::size_t bounded = 0, looked_at = 0, judged = 0, shortened = 0, too_large = 0;  // plans
   std::array<std::array<std::size_t, kLosses>, kGrades> lost{};  // plans, by Grade and Loss
+  std::size_t left = 0;  // plans whose bound is below the best, and that cost too much to look at
+  std::string left_out;  // values that were not proposed, in words: see cut_space()
   std::size_t cut_anew = 0;    // plans of which modules were moved, by looks
   std::size_t unfinished = 0;  // failed while simulated
   std::string failure;         // how: of the first

@@ -13,6 +13,7 @@
 #include "models/layers/model_graph.h"
 #include "scenarios/contract/set_key.h"
 #include "scenarios/load/question.h"
+#include "scenarios/search/space_cuts.h"
 #include "sim/plan/schedules/catalogue.h"
 
 namespace interlock {
@@ -121,10 +122,6 @@ void require_known(const SearchRequest& request, const Cluster& cluster, const s
           "--set cluster.power='{\"busy\": \"400 W\", \"idle\": \"60 W\"}'");
 }
 
-}  // namespace
-
-namespace {
-
 LayerParts parts_of(const ModelGraph& graph) {
   LayerParts known;
   for (const Module& module : graph.modules) known |= module.parts;
@@ -190,17 +187,36 @@ PlanSpace::PlanSpace(JsonValue document, SearchRequest request)
       or_usual(request_.strategies, {strategy != nullptr ? *strategy : json_text("global")});
   const bool fused = fuses_attention(root.child("model"), graph);
   const auto recompute = or_usual(request_.recompute, usual_recompute(graph, fused));
-  for (const int devices : or_usual(request_.devices, {devices_of_document_})) {
+  const std::vector<int> sizes = or_usual(request_.devices, {devices_of_document_});
+  const SpaceSize size = {devices_per_node_, modules_, std::ranges::max(sizes), has_tokens_,
+                          experts_ > 0};
+  for (int cut = 0; !add_all_layouts(sizes, strategies, recompute); ++cut) {
+    bool any = false;
+    const std::string words = cut_space(cut, size, request_, any);
+    if (words.empty()) refuse_space(file, kMostLayouts);
+    if (any) left_out_ += (left_out_.empty() ? "" : ", ") + words;
+  }
+}
+
+bool PlanSpace::add_all_layouts(const std::vector<int>& sizes,
+                                const std::vector<JsonValue>& strategies,
+                                const std::vector<JsonValue>& recompute) {
+  layouts_.clear();
+  for (const int devices : sizes) {
     for (const JsonValue& one : strategies) {
       const JsonValue* const n = value_at(one, {"n_wise"});
       if (n != nullptr && n->kind == JsonValue::Kind::String) {
-        throw Error(file +
+        throw Error((document_.file ? *document_.file : "") +
                     ": /training/strategy/n_wise: a search compares trainings that are written "
                     "out; expected numbers, or several strategies under \"search\"");
       }
-      for (const JsonValue& again : recompute) add_layouts(devices, one, again);
+      for (const JsonValue& again : recompute) {
+        add_layouts(devices, one, again);
+        if (layouts_.size() > kMostLayouts) return false;
+      }
     }
   }
+  return true;
 }
 
 /// Returns what forwards may keep: everything, or less of it in steps. Among modules these are the
@@ -426,10 +442,7 @@ void PlanSpace::add_layouts(int devices, const JsonValue& strategy, const JsonVa
         }
       }
     }
-    if (layouts_.size() <= kMostLayouts) continue;
-    throw Error((document_.file ? *document_.file : "") + ": /search: more than " +
-                std::to_string(kMostLayouts) +
-                " ways to divide the work; expected fewer values, e.g. \"tensor\": [1, 8]");
+    if (layouts_.size() > kMostLayouts) return;
   }
 }
 

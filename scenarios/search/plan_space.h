@@ -72,6 +72,8 @@ class PlanSpace {
   /// Returns the number of the layout before `layout` that differs from it in its ZeRO stage alone,
   /// which is one less; nothing if there is none.
   std::optional<std::size_t> with_less_zero(std::size_t layout) const;
+  /// Returns the values that were left out, as there were too many layouts; empty: none.
+  const std::string& left_out() const { return left_out_; }
   int batch() const { return batch_; }  // samples of a step
   /// Returns whether hosts have memory that neither scenario nor request says how to use.
   bool can_offload() const;
@@ -95,6 +97,8 @@ class PlanSpace {
   bool applies(const std::string& path, const PlanLayout& layout) const;
   std::vector<PlanLayout> with_options(const PlanLayout& layout) const;
   void append_mesh_settings(const PlanLayout& layout, std::vector<Setting>& settings) const;
+  bool add_all_layouts(const std::vector<int>& sizes, const std::vector<JsonValue>& strategies,
+                       const std::vector<JsonValue>& recompute);
   void add_layouts(int devices, const JsonValue& strategy, const JsonValue& recompute);
   std::vector<int> micro_batch_sizes(int data) const;
   std::vector<int> usual_chunks(int ranks) const;
@@ -112,6 +116,7 @@ class PlanSpace {
   std::vector<JsonValue> machine_orders_ = {JsonValue{}};  // null: that of the document
   int devices_of_document_ = 1;
   std::vector<PlanLayout> layouts_;
+  std::string left_out_;
 };
 
 }  // namespace interlock

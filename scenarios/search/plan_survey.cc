@@ -239,8 +239,12 @@ class Surveyor {
     if (const std::string useless = bounded ? reason_of_no_use(laid.draft) : ""; !useless.empty()) {
       return {{ToldEstimate{}}, useless};
     }
-    const PlanEstimate estimate = bounded ? estimate_by_look(laid.ordered())
-                                          : estimate_by_simulation(laid, candidate.estimate);
+    const bool leads = candidate.grade == Grade::Simulation;
+    PlanEstimate estimate = bounded ? estimate_by_look(laid.ordered())
+                                    : estimate_by_simulation(laid, candidate.estimate,
+                                                             leads ? request_.most_flows_of_leader
+                                                                   : request_.most_flows);
+    estimate.unjudged = leads && estimate.too_large;
     return {{told(estimate, usable_share_of(laid.draft.question))}, ""};
   }
 

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "hardware/networks/cluster_reader.h"
 #include "scenarios/contract/set_key.h"
+#include "scenarios/search/space_cuts.h"
 #include "scenarios/simulate/economics.h"
 #include "scenarios/starter/starter.h"
 #include "scenarios/sweep/sweep_plan.h"
@@ -101,6 +102,36 @@ void check_sizes(const SizingQuestion& question) {
   if (question.devices.empty()) throw Error("--devices names none; expected e.g. 64,128,256");
 }
 
+/// Refuses an override of what every plan chooses by itself. `path` may name a section.
+void refuse_chosen(const std::string& path, const JsonValue& value) {
+  if (value.kind == JsonValue::Kind::Object && (path == "parallel" || path == "training")) {
+    for (const auto& [key, of_key] : value.members) refuse_chosen(path + "." + key, of_key);
+    return;
+  }
+  for (const auto& [chosen, key] : {std::pair{"parallel.tensor", "tensor"},
+                                    {"parallel.pipeline", "pipeline"},
+                                    {"parallel.data", "data"},
+                                    {"parallel.context", "context"},
+                                    {"parallel.context_layout", "context_layout"},
+                                    {"parallel.expert", "expert"},
+                                    {"parallel.expert_tensor", "expert_tensor"},
+                                    {"parallel.zero_stage", "zero_stage"},
+                                    {"parallel.stages", "chunks"},
+                                    {"training.micro_batch_size", "micro_batch_size"},
+                                    {"training.micro_batches", "micro_batch_size"},
+                                    {"training.recompute", "recompute"},
+                                    {"training.schedule", "schedule"},
+                                    {"partition", "partition"}}) {
+    if (path != chosen && !path.starts_with(std::string(chosen) + ".")) continue;
+    const bool same = path.ends_with(std::string(".") + key) || path == key;
+    const bool plain =
+        value.kind == JsonValue::Kind::Number || value.kind == JsonValue::Kind::String;
+    const std::string text = same && plain ? described(value) : "...";
+    throw Error("--set " + path + ": each plan chooses it; expected --set 'search." + key + "=[" +
+                text + "]' in its place");
+  }
+}
+
 /// Refuses overrides of what the question says.
 void check_overrides(const std::vector<std::string>& overrides) {
   for (const std::string& text : overrides) {
@@ -119,6 +150,9 @@ void check_overrides(const std::vector<std::string>& overrides) {
                                        {"training.global_batch_size", "--batch"},
                                        {"sweep", "--devices"}}) {
       if (path == key || path.starts_with(std::string(key) + ".")) refuse(instead);
+    }
+    if (path.size() < text.size()) {
+      refuse_chosen(path, parse_override(text.substr(path.size() + 1), "--set " + path));
     }
   }
 }
@@ -220,12 +254,16 @@ class SizeSurvey {
       row.global_batch_size = batch_for_row(devices);
       fill(row, document_of(result_.question, result_.question.machines[machine], devices,
                             row.global_batch_size));
+    } catch (const SpaceTooLarge& error) {
+      row.searched = false;
+      row.problem = "not searched: " + std::string(error.what());
     } catch (const Error& error) {
       row.plan.reset();
       row.fits = false;
       row.problem = error.what();
     } catch (const StopSearch&) {
       result_.stopped = true;
+      row.searched = false;
       row.problem = kInterrupted;
     }
     result_.rows.push_back(std::move(row));
@@ -261,6 +299,8 @@ class SizeSurvey {
     result_.limits = request.limits;
     SearchResult found = search(document, request);
     row.memory_limit = found.memory_limit;
+    row.left_out = found.counts.left_out;
+    row.proven = found.counts.left == 0;
     row.fits = !found.plans.empty();
     if (!row.fits && lost(found.counts, Loss::Memory) > 0) {
       request.aim = Aim::Memory;
@@ -287,6 +327,8 @@ class SizeSurvey {
   /// Fills in what the training of `row` takes, of which each step is as the search found it.
   static void price(SizedPlan& row, const Question& scenario, const std::optional<JsonValue>& run) {
     const PlanEstimate& estimate = row.plan->estimate;
+    row.devices_alone = std::ranges::any_of(
+        scenario.cluster.machines, [](const Machine& one) { return !one.power.node.has_value(); });
     const auto at = [&](Aim aim) { return estimate.values[static_cast<std::size_t>(aim)]; };
     if (!run) {
       row.time = Seconds(at(Aim::Time));

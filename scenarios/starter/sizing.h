@@ -44,8 +44,12 @@ struct SizedPlan {
   int global_batch_size = 0;      // samples
   std::optional<FoundPlan> plan;  // the best; if none fits, the one that takes least memory
   bool fits = false;
-  std::string problem;  // if there is no plan: why
-  Bytes memory_limit;   // that tensors may take of a device; 0: unknown
+  bool searched = true;        // else it was interrupted, or has too many plans
+  std::string left_out;        // values of the search, in words
+  bool proven = true;          // else plans that may be better cost too much to look at
+  bool devices_alone = false;  // `energy` has no host's, whose power is unknown
+  std::string problem;         // if there is no plan: why
+  Bytes memory_limit;          // that tensors may take of a device; 0: unknown
 
   // Numbers of the whole training, failures included, of a plan that fits.
   Seconds time;

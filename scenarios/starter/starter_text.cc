@@ -76,7 +76,7 @@ std::string head(const Starter& starter) {
   }
   if (starter.too_large) {
     text +=
-        "// It has too many devices to simulate here: its time leaves out that messages meet.\n";
+        "// It was not simulated, as it has too many devices: its time is as if no messages met.\n";
   }
   return text +
          "// Next: interlock simulate FILE; interlock explain FILE says what would make it "

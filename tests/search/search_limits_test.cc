@@ -200,6 +200,41 @@ TEST_CASE("a plan with too many devices to simulate keeps its quick estimate and
   CHECK(estimate.values[1] == doctest::Approx(look.peak_memory).epsilon(1e-12));
 }
 
+/// Experts of groups that straddle nodes: their devices cannot be folded as far as can be.
+JsonValue straddling() {
+  return parse_json(R"({"model": {"base": "gpt2", "layers": 4, "experts": 6,
+                         "experts_per_token": 2},
+      "cluster": {"machine": "dgx-h100", "nodes": 3, "devices": 24},
+      "training": {"strategy": "global", "global_batch_size": 48, "precision": "bf16",
+                   "optimizer": "adam", "steps": 2},
+      "search": {"tensor": [1], "pipeline": [1, 2], "zero_stage": [1], "schedule": "1f1b",
+                 "recompute": "none", "expert_overlap": "none"}})",
+                    "straddling.json");
+}
+
+TEST_CASE(
+    "plans that are too large to simulate at first are simulated before one of them is best") {
+  SearchRequest all = request_of(straddling());
+  all.only_best = true;
+  all.most_flows = kInfinity;
+  const SearchResult judged = search_plans(straddling(), all, 2);
+  SearchRequest few = all;
+  few.most_flows = 1;
+  const SearchResult late = search_plans(straddling(), few, 2);
+  REQUIRE(!judged.plans.empty());
+  REQUIRE(!late.plans.empty());
+  CHECK(!late.plans.front().estimate.too_large);
+  CHECK(late.plans.front().estimate.step_time == judged.plans.front().estimate.step_time);
+
+  INFO("none of those that stay too large comes before one that was simulated");
+  few.most_flows_of_leader = 1;
+  const SearchResult none = search_plans(straddling(), few, 2);
+  REQUIRE(!none.plans.empty());
+  const bool one_folds = none.counts.judged > 0;
+  CHECK(none.plans.front().estimate.too_large == !one_folds);
+  CHECK(none.counts.too_large > 0);
+}
+
 TEST_CASE("the reserve is a context, communicators and what the allocator keeps") {
   // By hand, GB: 0.4 of context; 688 MiB for a communicator of four, 544 MiB for one of two.
   constexpr double kTwo = 544.0 * 1024 * 1024, kFour = 688.0 * 1024 * 1024;

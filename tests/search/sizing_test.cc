@@ -112,6 +112,19 @@ TEST_CASE("the recommended size is the cheapest in time, the quickest in the bud
   }
 }
 
+TEST_CASE("a setting that every plan chooses by itself is refused, with what to type") {
+  const auto refused = [](const std::string& set) {
+    SizingQuestion question = small_question();
+    question.overrides = {set};
+    return refusal(question);
+  };
+  CHECK(has(refused("parallel.tensor=16"), "--set 'search.tensor=[16]' in its place"));
+  CHECK(has(refused("training.schedule=zb-h1"), "'search.schedule=[\"zb-h1\"]'"));
+  CHECK(has(refused("training.recompute=full"), "'search.recompute=[\"full\"]'"));
+  CHECK(has(refused("training.micro_batch_size=4"), "'search.micro_batch_size=[4]'"));
+  CHECK(has(refused("training={\"schedule\": \"gpipe\"}"), "'search.schedule=[\"gpipe\"]'"));
+}
+
 TEST_CASE("a row is what a search of init's scenario finds, and its time follows by hand") {
   const Sizing sizing = size_up(small_question(), 2);
   REQUIRE(sizing.rows.size() == 2);
