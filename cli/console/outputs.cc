@@ -62,7 +62,7 @@ void check_output(const char* option, const std::string& file) {
   const std::filesystem::path path(file);
   const std::string who = std::string(option) + " " + file + ": ";
   std::error_code failed;
-  if (file == "-") throw Error(who + "writes no standard output; expected the name of a file");
+  if (file == "-") throw Error(who + "- is no file here; expected the name of one");
   if (std::filesystem::is_directory(path, failed))
     throw Error(who + "is a folder; expected a file");
   const std::filesystem::path parent = path.has_parent_path() ? path.parent_path() : ".";

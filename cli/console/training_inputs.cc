@@ -27,7 +27,8 @@ BatchSource batches_of(const TrainOptions& options, const NeuralNetwork& network
 void check_descent(const TrainOptions& options) {
   const auto require = [](const char* option, double value, bool right, const char* expected) {
     if (right && std::isfinite(value)) return;
-    throw Error(std::string(option) + ": expected " + expected + ", got " + format_number(value));
+    throw Error(std::string(option) + ": expected " + expected + ", got " +
+                (std::isfinite(value) ? format_number(value) : std::to_string(value)));
   };
   if (options.rate) require("--rate", *options.rate, *options.rate > 0, "a number above 0");
   require("--momentum", options.momentum, options.momentum >= 0 && options.momentum < 1,

@@ -39,7 +39,7 @@ std::string schedule_csv(const ScenarioResult& result, TextMessages messages) {
   try {
     const StepOrder order = first_step(make_schedule(inputs));
     const ScheduleEntry& kind = *plan.schedule.kind;
-    if (!kind.parts_steps()) {
+    if (kind.order == OrderSource::Function && !kind.parts_steps()) {
       throw Error("the text form has one step, and schedule \"" + std::string(kind.name) +
                   "\" begins one before the last is over; expected a schedule that flushes");
     }

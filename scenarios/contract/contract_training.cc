@@ -112,8 +112,8 @@ std::vector<ContractKey> training_rest() {
            "frameworks`), the path of a file, or an object."},
           {"steps", whole(1, 1'000'000), "8",
            "Steps to measure, after those that fill the pipeline; with 1 there is no fill, and "
-           "the "
-           "run is measured whole."}};
+           "the run is measured whole. Steps that show no repeat are measured over the last "
+           "quarter to half of a longer run."}};
 }
 
 ContractObject training() {

@@ -1,5 +1,7 @@
 // Reads "search". Objects in its lists are read where scenarios are made of it.
 // SPDX-License-Identifier: Apache-2.0
+#include <climits>
+
 #include "base/text.h"
 #include "scenarios/contract/contract.h"
 #include "scenarios/contract/limits.h"
@@ -49,7 +51,18 @@ void check_item(Section& section, const char* key, const JsonNode& item) {
     report(diagnostics, item,
            (names ? "expected a name or an object of " : "expected an object of ") +
                in_quotes(object->object) + ", got " + described(*item.value));
-  } else if (names && item.value->kind != Kind::Array) {
+  } else if (const ContractType& listed = form_of(type, Form::List)->of.front();
+             listed.form == Form::Whole && item.value->kind != Kind::String) {
+    if (item.value->kind == Kind::Array && !item.value->items.empty()) {
+      for (const JsonNode& count : items_of(item)) {
+        read_count(count, static_cast<int>(listed.least), INT_MAX, diagnostics);
+      }
+    } else {
+      report(diagnostics, item,
+             "expected a name, or a list in the list, such as [[2, 2]], got " +
+                 described(*item.value));
+    }
+  } else if (names) {
     read_choice(item, names->names, diagnostics);
   }
 }

@@ -242,8 +242,11 @@ void ExchangeLowering::after_piece(Part& part, Progress& progress) {
     return;
   }
   write_out(progress);
-  // A bucket can leave only when the one before it has made room.
-  if (part.gives_back && turn > 0) put(Opcode::Wait, op, part, turn - 1);
+  // A bucket can leave only when the one before it has made room. Where others of the rank compute
+  // meanwhile, a backward that stood here would keep its stash for longer.
+  const bool stands =
+      inputs_.stages[op.stage].reduces_each_backward || inputs_.policy.in_flight <= 1;
+  if (part.gives_back && stands && turn > 0) put(Opcode::Wait, op, part, turn - 1);
   if (part.purpose != Purpose::Beside) put(Opcode::Record, op, part, turn);
   const bool later = sends(part.purpose) &&
                      (part.purpose == Purpose::Send || inputs_.data_parallel.overlap_gradients);
@@ -354,6 +357,8 @@ int ExchangeLowering::event_of(const Op& op, const Part& part, int turn) {
     if (part.gives_back) {
       event.gives_back = writer_.buffer(op.stage, *part.gives_back, bytes);
     }
+    // Others in flight may go through theirs while one waits.
+    event.kept += std::max(0, inputs_.policy.in_flight);
     if (copied) {
       // Waited for as many micro-batches later as are in flight. One stash at a time leaves: what
       // did not would fill the memory that it should leave.

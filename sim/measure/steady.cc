@@ -118,8 +118,8 @@ std::optional<StepWindow> find_window(const Program& program, const StepLog& log
 StepWindow find_unsteady_window(const Program& program, const StepLog& log, int wanted) {
   const int dry = std::max(log.overlap() + 1, drain_steps(program, log));
   const int usable = std::max(1, log.steps() - dry);
-  const int fewest = std::clamp(usable / 4, std::min(wanted, usable), usable);
-  const int last = usable - fewest, first = std::max(0, last - fewest);
+  const int fewest = std::max({1, usable / 4, std::min(wanted, usable / 2)});
+  const int last = usable - fewest, first = std::clamp(usable / 2, last - fewest, last);
   const int compared = std::min(kMostCompared, first);
   const auto difference = [&](int start) {
     return difference_before(log, start, usable, compared);

@@ -52,9 +52,9 @@ struct StepWindow {
 /// repeat; or nothing if it does not show a repeat, or is too short to hold the window.
 std::optional<StepWindow> find_window(const Program& program, const StepLog& log, int wanted);
 
-/// Returns the window of a run that shows no repeat: of its last steps before the first ranks run
-/// dry a quarter to a half, or `wanted` if that is more, so that what differs from step to step is
-/// averaged out. It begins where steps have gone before that are most like those at its end: what
+/// Returns the window of a run that shows no repeat: of its steps before the first ranks run dry
+/// the last quarter to half, `wanted` of them if it can be, so that what differs from step to step
+/// is averaged out. It begins where steps have gone before that are most like those at its end: what
 /// repeats but for rounding is measured over whole cycles.
 StepWindow find_unsteady_window(const Program& program, const StepLog& log, int wanted);
 

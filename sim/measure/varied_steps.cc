@@ -103,11 +103,13 @@ std::optional<VariedMeasurement> measure_seeds(const Program& program, const See
 }  // namespace
 
 VariedMeasurement measure_varied(const ProgramOfSteps& lower, const VariedSteps& varied,
-                                 const MeasureInputs& inputs, const Measurement& steady,
+                                 const MeasureInputs& asked, const Measurement& steady,
                                  bool keep_log) {
   CHECK(varied.seeds > 0, "at least one seed");
+  MeasureInputs inputs = asked;  // of the same steps, where those differ
+  if (!steady.metrics.steady) inputs.steps = steady.metrics.measured_steps;
   const int fill = steady.metrics.fill_steps, measured = fill + inputs.steps;
-  const bool whole = inputs.steps == 1;  // one step is measured with all that ends it
+  const bool whole = asked.steps == 1;  // one step is measured with all that ends it
   int after = whole ? 0 : std::max(1, steady.program.steps - steady.metrics.measured_steps - fill);
   Program program = varied_program(lower, varied, inputs.steps + after, steady);
   const double tasks = tasks_of(program, varied);

@@ -102,6 +102,22 @@ TEST_CASE("every scenario of a sweep is drawn, but files hold one") {
   CHECK(folder.files() == std::vector<std::string>{"sweep.json"});
 }
 
+TEST_CASE("an order that auto found is written, and is the order of a file") {
+  const Folder folder;
+  folder.file("toy.json", kPipeline);
+  const auto json = [&](const std::string& schedule) {
+    const Outcome run = run_program(
+        {"simulate", "toy.json", "--json", "-", "--set", "training.schedule=" + schedule},
+        folder.path());
+    CHECK(run.err == "");
+    return parse_json(run.out, "result").find("step_time_s")->number;
+  };
+  const Outcome run = run_program(
+      {"schedule", "toy.json", "--csv", "o.csv", "--set", "training.schedule=auto"}, folder.path());
+  CHECK(run.exit_code == 0);
+  CHECK(json(R"({"file": "o.csv"})") == doctest::Approx(json("auto")).epsilon(1e-9));
+}
+
 TEST_CASE("an order that the text form cannot hold is refused, and nothing is written") {
   const Folder folder;
   folder.file("toy.json", kPipeline);

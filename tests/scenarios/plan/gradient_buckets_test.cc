@@ -1,4 +1,4 @@
-// Gradients on their way to their owners: two buckets at most, however slow the network is.
+// Gradients on their way to their owners: two buckets of a micro-batch, however slow the network.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/scenarios/plan/small_run.h"
 
@@ -32,6 +32,25 @@ TEST_CASE("a slow network holds up backwards, and fills no memory with gradients
       const double more = (slow - fast).value() / kBucket;
       MESSAGE(more, " buckets more of some 38");
       CHECK(slow <= fast + Bytes(2 * kBucket));
+    }
+  }
+}
+
+TEST_CASE("micro-batches in flight do not wait for each other's buckets for ever") {
+  for (const int zero_stage : {2, 3}) {
+    for (const int in_flight : {2, 6, 16}) {
+      INFO("ZeRO " << zero_stage << ", " << in_flight << " in flight");
+      const ScenarioResult result = run(
+          {R"(model={"kind": "transformer", "layers": 8, "hidden_size": 256,
+                  "attention_heads": 4, "sequence_length": 256, "vocab_size": 512})",
+           R"(cluster={"kind": "uniform", "devices": 2, "device": "h100",
+                  "link": {"latency": "5 us", "bandwidth": "1 GB/s"}})",
+           "parallel.pipeline=1", "parallel.data=2",
+           "parallel.zero_stage=" + std::to_string(zero_stage), "parallel.bucket=\"1 MB\"",
+           "training.strategy=local", "training.micro_batch_size=1",
+           R"(training.schedule={"kind": "eager", "in_flight": )" + std::to_string(in_flight) + "}",
+           "training.global_batch_size=2", "training.steps=4"});
+      CHECK(step_of(result) > 0);
     }
   }
 }

@@ -115,7 +115,7 @@ class SlimOrder {
       add_turn(t - back - (above - rank), true);
       add_part(OpKind::G, t - back - above);
       if ((t + 1) % slices_ != 0) continue;
-      order.append(body);
+      add_window(body, order);
       body.clear();
     }
     // The rest is no turn of a loop, though it may look like the slice after the one before.
@@ -125,6 +125,13 @@ class SlimOrder {
   }
 
  private:
+  /// Adds what a rank does in a window of turns. Those of one micro-batch are no turns of a loop,
+  /// though few slices may make one look like the slice after another.
+  void add_window(const std::vector<Op>& body, RunWriter& order) const {
+    if (body.empty()) return;
+    inputs_.micro_batches > slices_ ? order.append(body) : order.append_loop(body, 1, 1);
+  }
+
   /// Returns forward `k` of every rank, or backward `k`.
   Turn turn(int k, bool back) const {
     const int round = slices_ * chunks_, whole = k / round;
