@@ -54,8 +54,8 @@ std::optional<StepWindow> find_window(const Program& program, const StepLog& log
 
 /// Returns the window of a run that shows no repeat: of its steps before the first ranks run dry
 /// the last quarter to half, `wanted` of them if it can be, so that what differs from step to step
-/// is averaged out. It begins where steps have gone before that are most like those at its end: what
-/// repeats but for rounding is measured over whole cycles.
+/// is averaged out. Before it begins, steps are most like those before its end: what repeats but
+/// for rounding is measured over whole cycles.
 StepWindow find_unsteady_window(const Program& program, const StepLog& log, int wanted);
 
 /// Returns true if every stream is a loop whose turns are the steps of the run.
