@@ -113,7 +113,7 @@ struct Trial {
 };
 
 SmallTraining training_of(const Trial& trial) {
-  SmallTraining training = make_training({.model = kTransformer,
+  SmallTraining training = make_training({.model = kResidualMlp,
                                           .strategy = trial.strategy,
                                           .schedule = trial.schedule,
                                           .devices = 2 * trial.replicas,

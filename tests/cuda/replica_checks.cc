@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <random>
+#include <set>
 
 #include "sim/engines/engines.h"
 #include "tests/cuda/device_numbers.h"
@@ -164,25 +165,51 @@ namespace {
 
 struct Trial {
   std::string model;
-  Way way;
+  std::size_t way = 0;
   int replicas = 2, zero_stage = 0;
   Place place = Place::Parts;
 };
 
-/// Returns trials of every kind, in no order; all there are in a soak.
+/// Which (way, place) and (division, place) trials have, by index.
+struct Met {
+  std::set<std::pair<std::size_t, Place>> ways, divisions;
+
+  /// Returns how many of the two are new.
+  int add(const Trial& trial) {
+    const auto division = std::find(kDivisions.begin(), kDivisions.end(),
+                                    std::pair(trial.replicas, trial.zero_stage));
+    const bool way = ways.insert({trial.way, trial.place}).second;
+    const auto at = static_cast<std::size_t>(division - kDivisions.begin());
+    return (way ? 1 : 0) + (divisions.insert({at, trial.place}).second ? 1 : 0);
+  }
+};
+
+/// Returns trials of every way and of every division in every place, and a few more; in a soak all.
 std::vector<Trial> drawn_trials() {
   std::vector<Trial> all;
   for (const std::string& model : {kResidualMlp, kTransformer}) {
-    for (const Way& way : kWays) {
+    for (std::size_t way = 0; way < kWays.size(); ++way) {
       for (const auto& [replicas, zero_stage] : kDivisions) {
-        if (zero_stage > 0 && !way.divides) continue;
+        if (zero_stage > 0 && !kWays[way].divides) continue;
         all.push_back({model, way, replicas, zero_stage, Place::Parts});
         if (has(2 * replicas)) all.push_back({model, way, replicas, zero_stage, Place::Gpus});
       }
     }
   }
   std::shuffle(all.begin(), all.end(), std::mt19937(5));
-  if (!is_soak()) all.resize(std::min(all.size(), static_cast<std::size_t>(cases(48))));
+  if (is_soak()) return all;
+  // Those that add two, then those that add one, come before the others.
+  auto rest = all.begin();
+  Met met;
+  for (const int wanted : {2, 1}) {
+    for (auto one = rest; one != all.end(); ++one) {
+      Met with = met;
+      if (with.add(*one) < wanted) continue;
+      met = with;
+      std::iter_swap(rest++, one);
+    }
+  }
+  all.resize(std::min(all.size(), static_cast<std::size_t>(cases(24))));
   return all;
 }
 
@@ -191,14 +218,13 @@ std::vector<Trial> drawn_trials() {
 TEST_CASE("replicas on GPUs come to what one copy comes to whose micro-batches hold all samples") {
   double worst = 0;
   const std::vector<Trial> trials = drawn_trials();
+  Met met;
   for (const Trial& trial : trials) {
-    CAPTURE(trial.model);
-    CAPTURE(trial.way.strategy);
-    CAPTURE(trial.way.schedule);
-    CAPTURE(trial.replicas);
-    CAPTURE(trial.zero_stage);
-    CAPTURE(static_cast<int>(trial.place));
-    const TrainingText text = text_of(trial.model, trial.way);
+    const Way& way = kWays[trial.way];
+    met.add(trial);
+    INFO(trial.model, way.strategy, way.schedule, ", replicas ", trial.replicas, ", ZeRO ",
+         trial.zero_stage, trial.place == Place::Gpus ? ", GPUs" : ", parts of one");
+    const TrainingText text = text_of(trial.model, way);
     const Outcome exact =
         train(make(whole(text, trial.replicas)), RunMode::Sequential, {.doubles = true});
     const SmallTraining training = make(replicated(text, trial.replicas, trial.zero_stage));
@@ -211,6 +237,11 @@ TEST_CASE("replicas on GPUs come to what one copy comes to whose micro-batches h
     CHECK(off <= 2e-4);
     CHECK(worst_of(compare(made, on_cpu, 1, 1e-5)) <= 2e-4);
     worst = std::max(worst, off);
+  }
+  if (cases(24) >= 24) {
+    const std::size_t gpus = has(4) ? 1 : 0, more = has(6) ? 1 : 0;
+    CHECK(met.ways.size() == kWays.size() * (1 + gpus));
+    CHECK(met.divisions.size() == kDivisions.size() + 2 * gpus + 2 * more);
   }
   MESSAGE(trials.size(), " trainings; weights, gradients and batches are at most ", worst, " off");
 }
@@ -227,7 +258,8 @@ TEST_CASE("replicas of images, whose norms are each replica's own, come to what 
 
 TEST_CASE("replicas in bf16 come to what one copy in doubles comes to, but for their rounding") {
   double worst = 0;
-  for (const auto& [replicas, zero_stage] : kDivisions) {
+  const std::vector<std::pair<int, int>> divisions = {{2, 0}, {3, 1}};
+  for (const auto& [replicas, zero_stage] : divisions) {
     TrainingText text = text_of(kTransformer, kWays.front());
     const Outcome exact =
         train(make(whole(text, replicas)), RunMode::Sequential, {.doubles = true});
@@ -254,37 +286,43 @@ TEST_CASE("replicas in bf16 come to what one copy in doubles comes to, but for t
 
 TEST_CASE("where replicas are, who updates, links, a graph and repeats change no bit") {
   struct Case {
-    std::string precision;
+    std::string model, precision;
     std::size_t way = 0;
     int replicas = 2;
+    std::vector<int> zero_stages = {0, 1};
+    bool untraced = false;
   };
-  const std::vector<Case> all_cases = {
-      {"fp32", 0, 2}, {"bf16", 0, 3}, {"fp32", 5, 3}, {"bf16", 1, 2}};
+  const std::vector<Case> all_cases = {{kResidualMlp, "fp32", 0, 2, {0, 1}, true},
+                                       {kResidualMlp, "bf16", 0, 3},
+                                       {kResidualMlp, "fp32", 5, 3},
+                                       {kTransformer, "bf16", 1, 2, {1}}};
   for (const Case& trial : all_cases) {
-    TrainingText text = text_of(kTransformer, kWays[trial.way]);
+    TrainingText text = text_of(trial.model, kWays[trial.way]);
     text.optimizer = "adam";
     text.precision = trial.precision;
-    CAPTURE(trial.precision);
-    CAPTURE(trial.way);
+    text.steps = trial.model == kTransformer ? 2 : 3;
+    INFO(trial.model, trial.precision, trial.way);
     const SmallTraining training = make(replicated(text, trial.replicas, 0));
-    const SmallTraining divided = make(replicated(text, trial.replicas, 1));
     const Outcome expected = run_on_gpu(training, on(Place::Parts, training)).outcome;
-    for (const SmallTraining* one : {&training, &divided}) {
-      std::vector<CudaOptions> all(4, on(Place::Parts, *one));
+    for (const int zero_stage : trial.zero_stages) {
+      CAPTURE(zero_stage);
+      const SmallTraining one = make(replicated(text, trial.replicas, zero_stage));
+      std::vector<CudaOptions> all(4, on(Place::Parts, one));
       all[0].split = CudaSplit::Streams;
       all[0].link = CudaLink::Zero;
       all[1].graph = all[1].poison = true;
       all[2].link = CudaLink::Paced;
-      all[2].graph = all[2].untraced = true;
+      all[2].graph = true;
+      all[2].untraced = trial.untraced;
       all[3].alone = true;
       // A real NCCL adds up in an order of its own.
       if (has(2 * trial.replicas) && std::getenv("EMULATED_GPUS") != nullptr) {
-        all.resize(6, on(Place::Gpus, *one));
+        all.resize(6, on(Place::Gpus, one));
         all[4].poison = all[5].nccl = true;
       }
       for (const CudaOptions& options : all) {
         CAPTURE(&options - all.data());
-        const Outcome made = run_on_gpu(*one, options).outcome;
+        const Outcome made = run_on_gpu(one, options).outcome;
         CHECK(by_name(made) == by_name(expected));
         CHECK(made.losses == expected.losses);
       }
@@ -293,15 +331,16 @@ TEST_CASE("where replicas are, who updates, links, a graph and repeats change no
 }
 
 TEST_CASE("replicas on GPUs hold what each would hold alone, and shards of states") {
-  for (const Way& way : kWays) {
-    TrainingText text = text_of(kTransformer, way);
+  std::vector<std::pair<std::string, Way>> all_cases = {{kTransformer, kWays.front()}};
+  for (const Way& way : kWays) all_cases.emplace_back(kResidualMlp, way);
+  for (const auto& [model, way] : all_cases) {
+    TrainingText text = text_of(model, way);
     text.optimizer = "adam";
     const SmallTraining alone = make(text);
     const auto one = run_on_gpu(alone, on(Place::Parts, alone)).outcome.memory;
     const SmallTraining training = make(replicated(text, 2, 0));
     const auto two = run_on_gpu(training, on(Place::Parts, training)).outcome.memory;
-    CAPTURE(way.strategy);
-    CAPTURE(way.schedule);
+    INFO(model, way.strategy, way.schedule);
     REQUIRE(two.size() == 4);
     for (std::size_t rank = 0; rank < 4; ++rank) CHECK(two[rank].peak == one[rank % 2].peak);
     if (!way.divides) continue;
@@ -317,7 +356,7 @@ TEST_CASE("replicas on GPUs hold what each would hold alone, and shards of state
 }
 
 TEST_CASE("a trace has every exchange once, as long as paced links say, and updates behind it") {
-  TrainingText text = text_of(kTransformer, kWays.front());
+  const TrainingText text = text_of(kResidualMlp, kWays.front());
   for (const int zero_stage : {0, 1}) {
     for (const bool graph : {false, true}) {
       SmallTraining training = make(replicated(text, 2, zero_stage));
