@@ -258,8 +258,7 @@ TEST_CASE("replicas of images, whose norms are each replica's own, come to what 
 
 TEST_CASE("replicas in bf16 come to what one copy in doubles comes to, but for their rounding") {
   double worst = 0;
-  const std::vector<std::pair<int, int>> divisions = {{2, 0}, {3, 1}};
-  for (const auto& [replicas, zero_stage] : divisions) {
+  for (const auto& [replicas, zero_stage] : {std::pair(2, 0), std::pair(3, 1)}) {
     TrainingText text = text_of(kTransformer, kWays.front());
     const Outcome exact =
         train(make(whole(text, replicas)), RunMode::Sequential, {.doubles = true});
@@ -270,14 +269,14 @@ TEST_CASE("replicas in bf16 come to what one copy in doubles comes to, but for t
     for (const Place place : {Place::Parts, Place::Gpus}) {
       if (place == Place::Gpus && !has(2 * replicas)) continue;
       const Outcome made = run_on_gpu(training, on(place, training)).outcome;
+      // NCCL's sum of three is rounded twice, and their mean again.
+      const double times = place == Place::Gpus && replicas > 2 ? 2 : 1.5;
       for (const auto& array : compare(made, exact, replicas, 2e-2)) {
-        const std::string& name = array.first;
-        const double off = array.second;
         // bf16 rounds a number by 2e-3 of it at most. Gradients that nearly cancel out, as those of
         // keys' biases, are all rounding, of one copy too.
-        INFO(name, ": ", off, ", of one copy ", alone[name]);
-        CHECK(off <= 1.5 * alone[name] + 1e-2);
-        worst = std::max(worst, off - alone[name]);
+        CAPTURE(array.first);
+        CHECK(array.second <= times * alone[array.first] + 1e-2);
+        worst = std::max(worst, array.second - alone[array.first]);
       }
     }
   }
@@ -305,7 +304,6 @@ TEST_CASE("where replicas are, who updates, links, a graph and repeats change no
     const SmallTraining training = make(replicated(text, trial.replicas, 0));
     const Outcome expected = run_on_gpu(training, on(Place::Parts, training)).outcome;
     for (const int zero_stage : trial.zero_stages) {
-      CAPTURE(zero_stage);
       const SmallTraining one = make(replicated(text, trial.replicas, zero_stage));
       std::vector<CudaOptions> all(4, on(Place::Parts, one));
       all[0].split = CudaSplit::Streams;
@@ -315,13 +313,14 @@ TEST_CASE("where replicas are, who updates, links, a graph and repeats change no
       all[2].graph = true;
       all[2].untraced = trial.untraced;
       all[3].alone = true;
-      // A real NCCL adds up in an order of its own.
-      if (has(2 * trial.replicas) && std::getenv("EMULATED_GPUS") != nullptr) {
+      // NCCL rounds in between to bf16, and a real one adds up in an order of its own.
+      const bool same = trial.precision == "fp32" || trial.replicas == 2;
+      if (same && has(2 * trial.replicas) && std::getenv("EMULATED_GPUS") != nullptr) {
         all.resize(6, on(Place::Gpus, one));
         all[4].poison = all[5].nccl = true;
       }
       for (const CudaOptions& options : all) {
-        CAPTURE(&options - all.data());
+        INFO("ZeRO ", zero_stage, ", options ", &options - all.data());
         const Outcome made = run_on_gpu(one, options).outcome;
         CHECK(by_name(made) == by_name(expected));
         CHECK(made.losses == expected.losses);
@@ -333,14 +332,15 @@ TEST_CASE("where replicas are, who updates, links, a graph and repeats change no
 TEST_CASE("replicas on GPUs hold what each would hold alone, and shards of states") {
   std::vector<std::pair<std::string, Way>> all_cases = {{kTransformer, kWays.front()}};
   for (const Way& way : kWays) all_cases.emplace_back(kResidualMlp, way);
-  for (const auto& [model, way] : all_cases) {
-    TrainingText text = text_of(model, way);
+  for (const auto& trial : all_cases) {
+    const Way& way = trial.second;
+    TrainingText text = text_of(trial.first, way);
     text.optimizer = "adam";
     const SmallTraining alone = make(text);
     const auto one = run_on_gpu(alone, on(Place::Parts, alone)).outcome.memory;
     const SmallTraining training = make(replicated(text, 2, 0));
     const auto two = run_on_gpu(training, on(Place::Parts, training)).outcome.memory;
-    INFO(model, way.strategy, way.schedule);
+    INFO(text.model, way.strategy, way.schedule);
     REQUIRE(two.size() == 4);
     for (std::size_t rank = 0; rank < 4; ++rank) CHECK(two[rank].peak == one[rank % 2].peak);
     if (!way.divides) continue;

@@ -19,8 +19,8 @@ namespace interlock::cuda {
 namespace {
 
 // Numbers of NCCL's reference: ncclResult_t 0 is success, ncclDataType_t 0 is int8, 7 is float32
-// and 9 is bfloat16, ncclRedOp_t 0 is the sum and 4, from NCCL 2.10 on, the mean.
-constexpr int kBytes = 0, kFp32 = 7, kBf16 = 9, kSum = 0, kMean = 4;
+// and 9 is bfloat16, ncclRedOp_t 0 is the sum.
+constexpr int kBytes = 0, kFp32 = 7, kBf16 = 9, kSum = 0;
 using Communicator = void*;
 using Reduction = int (*)(const void*, void*, std::size_t, int, int, Communicator, cudaStream_t);
 
@@ -69,7 +69,7 @@ static_assert(called_alike(kOurs.version, decltype(&ncclGetVersion){}) &&
               called_alike(kOurs.reduce, decltype(&ncclReduce){}) &&
               called_alike(kOurs.broadcast, decltype(&ncclBroadcast){}));
 static_assert(ncclSuccess == 0 && ncclInt8 == kBytes && ncclFloat32 == kFp32 &&
-              ncclBfloat16 == kBf16 && ncclSum == kSum && ncclAvg == kMean);
+              ncclBfloat16 == kBf16 && ncclSum == kSum);
 #endif
 
 template <class Function>
@@ -198,7 +198,7 @@ int issue_shards(CollectiveKind kind, const NcclGroup::Copy& copy,
     void* const at = static_cast<char*>(copy.block) + first * bytes_of(what.element);
     const int root = static_cast<int>(m);
     status = kind == CollectiveKind::ReduceScatter
-                 ? nccl().reduce(at, at, numbers, type, kMean, root, own, copy.stream)
+                 ? nccl().reduce(at, at, numbers, type, kSum, root, own, copy.stream)
                  : nccl().broadcast(at, at, numbers, type, root, own, copy.stream);
   }
   return status;
@@ -212,7 +212,7 @@ int issue_exchange(CollectiveKind kind, const NcclGroup::Copy& copy,
   const int type = what.element == Element::Fp32 ? kFp32 : kBf16;
   if (kind == CollectiveKind::AllReduce) {
     const auto numbers = static_cast<std::size_t>(what.numbers);
-    return nccl().all_reduce(copy.block, copy.block, numbers, type, kMean, own, copy.stream);
+    return nccl().all_reduce(copy.block, copy.block, numbers, type, kSum, own, copy.stream);
   }
   const auto count = static_cast<std::int64_t>(members.size());
   if (what.numbers != what.shard * count) {
@@ -222,7 +222,7 @@ int issue_exchange(CollectiveKind kind, const NcclGroup::Copy& copy,
   char* const at = static_cast<char*>(copy.block) +
                    static_cast<std::int64_t>(member) * what.shard * bytes_of(what.element);
   return kind == CollectiveKind::ReduceScatter
-             ? nccl().reduce_scatter(copy.block, at, shard, type, kMean, own, copy.stream)
+             ? nccl().reduce_scatter(copy.block, at, shard, type, kSum, own, copy.stream)
              : nccl().all_gather(at, copy.block, shard, type, own, copy.stream);
 }
 

@@ -31,6 +31,13 @@ void clear_others(const Stream& stream, const Block& block, NumberRange shard) {
   clear(end, block.bytes - end);
 }
 
+/// Makes the sum of `members` replicas their mean: 1/n is of fp32, as in kernels inside a GPU.
+void divide(const Stream& stream, const Block& block, NumberRange part, std::size_t members) {
+  if (part.numbers == 0) return;
+  char* const at = block.data + part.first * bytes_of(stream.element);
+  scale(stream, at, at, 1.0F / static_cast<float>(members), part.numbers);
+}
+
 /// Issues the part of `member` among replicas that share a GPU.
 void share_inside(CollectiveKind kind, const ReplicaGroup& group, const std::vector<Block>& blocks,
                   std::int64_t shard, std::size_t member) {
@@ -110,10 +117,13 @@ void exchange(CollectiveKind kind, ReplicaGroup& group, const std::vector<Block>
     copies.push_back({blocks[m].data, group.streams[m].handle});
   }
   group.nccl->exchange(kind, copies, {group.streams.front().element, numbers, shard});
-  if (kind != CollectiveKind::ReduceScatter) return;
+  if (kind == CollectiveKind::AllGather) return;
+  const bool whole = kind == CollectiveKind::AllReduce;
   for (std::size_t m = 0; m < blocks.size(); ++m) {
     const CurrentDevice current(group.gpus[m]);
-    clear_others(group.streams[m], blocks[m], shard_of(numbers, shard, m));
+    const NumberRange own = whole ? NumberRange{0, numbers} : shard_of(numbers, shard, m);
+    divide(group.streams[m], blocks[m], own, blocks.size());
+    if (!whole) clear_others(group.streams[m], blocks[m], own);
   }
 }
 
