@@ -295,9 +295,19 @@ void GpuRun::start_transfer(int index, Mail& mail) {
       mail.there.emplace_back(loss,
                               memory.allocate(block.bytes, MemoryClass::Boundary, arrival, what));
     }
+    const int from_gpu = times_.gpu[static_cast<std::size_t>(channel.from_rank)];
+    const int to_gpu = times_.gpu[static_cast<std::size_t>(channel.to_rank)];
+    if (rig_.nccl) {
+      turns_.take(from_gpu, way);
+      turns_.take(to_gpu, arrival);
+    }
     if (options_.times) transfer.start = events_.mark(way, capturing_);
     ship_all(channel, mail);
     if (options_.times) transfer.end = events_.mark(way, capturing_);
+    if (rig_.nccl) {
+      turns_.end(from_gpu, way);
+      turns_.end(to_gpu, arrival);
+    }
     mail.read = {way, record_on(way)};
     const CurrentDevice there(times_.gpu[static_cast<std::size_t>(channel.to_rank)]);
     mail.arrived = arrival == way ? mail.read.behind : record_on(arrival);
@@ -313,14 +323,8 @@ void GpuRun::ship_all(const Channel& channel, const Mail& mail) {
   for (std::size_t i = 0; i < mail.here.size(); ++i) {
     const Block &from = mail.here[i].second, &to = mail.there[i].second;
     if (rig_.nccl) {
-      const int from_gpu = times_.gpu[static_cast<std::size_t>(channel.from_rank)];
-      const int to_gpu = times_.gpu[static_cast<std::size_t>(channel.to_rank)];
-      turns_.take(from_gpu, rig_.ways[wire]);
-      turns_.take(to_gpu, rig_.arrivals[wire]);
       rig_.nccl->transfer({channel.from_rank, from.data, rig_.ways[wire]},
                           {channel.to_rank, to.data, rig_.arrivals[wire]}, from.bytes);
-      turns_.end(from_gpu, rig_.ways[wire]);
-      turns_.end(to_gpu, rig_.arrivals[wire]);
       continue;
     }
     ship({.to = to.data,
