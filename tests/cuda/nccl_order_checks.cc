@@ -136,7 +136,7 @@ NcclRecord recorded(const SmallTraining& training, bool messages) {
   CudaRun run;
   cuda::run_job(job_of(training), {.nccl = messages, .memory = 1 << 20}, {}, run);
   const std::string groups = std::to_string(training.program.communicators.size());
-  CHECK(run.record.replicas.rfind("NCCL 2.0.0: " + groups + " groups, of ", 0) == 0);
+  CHECK(run.record.replicas.rfind("NCCL 2.0.0: " + groups + " groups of ", 0) == 0);
   return *kept;
 }
 

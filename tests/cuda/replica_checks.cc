@@ -392,7 +392,7 @@ TEST_CASE("a trace has every exchange once, as long as paced links say, and upda
       for (const MemoryChange& change : log.memory) left += change.bytes;
       CHECK(left == doctest::Approx(0));
       CHECK(run.summary.tasks == count_tasks(program));
-      CHECK(run.record.replicas.find("2 groups, of 2, 2 devices") != std::string::npos);
+      CHECK(run.record.replicas.find("2 groups of 2 devices") != std::string::npos);
     }
   }
 }

@@ -38,7 +38,6 @@ struct Nccl {
   int (*reduce)(const void*, void*, std::size_t, int, int, int, Communicator,
                 cudaStream_t) = nullptr;
   int (*broadcast)(const void*, void*, std::size_t, int, int, Communicator, cudaStream_t) = nullptr;
-  bool ready = false;
 };
 
 #ifdef INTERLOCK_HAS_NCCL_HEADER
@@ -78,21 +77,27 @@ bool find(void* library, const char* name, Function& function) {
   return function != nullptr;
 }
 
-const Nccl& nccl() {
-  static const Nccl functions = [] {
-    Nccl n;
+struct OpenedNccl : Nccl {
+  std::string problem;  // why it cannot be opened; empty: it is
+};
+
+const OpenedNccl& nccl() {
+  static const OpenedNccl functions = [] {
+    OpenedNccl n;
     void* library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-    n.ready = library != nullptr && find(library, "ncclGetVersion", n.version) &&
-              find(library, "ncclGetErrorString", n.error) &&
-              find(library, "ncclCommInitAll", n.init_all) &&
-              find(library, "ncclCommDestroy", n.destroy) &&
-              find(library, "ncclGroupStart", n.group_start) &&
-              find(library, "ncclGroupEnd", n.group_end) && find(library, "ncclSend", n.send) &&
-              find(library, "ncclRecv", n.receive) &&
-              find(library, "ncclAllReduce", n.all_reduce) &&
-              find(library, "ncclReduceScatter", n.reduce_scatter) &&
-              find(library, "ncclAllGather", n.all_gather) &&
-              find(library, "ncclReduce", n.reduce) && find(library, "ncclBroadcast", n.broadcast);
+    const bool found =
+        library != nullptr && find(library, "ncclGetVersion", n.version) &&
+        find(library, "ncclGetErrorString", n.error) &&
+        find(library, "ncclCommInitAll", n.init_all) &&
+        find(library, "ncclCommDestroy", n.destroy) &&
+        find(library, "ncclGroupStart", n.group_start) &&
+        find(library, "ncclGroupEnd", n.group_end) && find(library, "ncclSend", n.send) &&
+        find(library, "ncclRecv", n.receive) && find(library, "ncclAllReduce", n.all_reduce) &&
+        find(library, "ncclReduceScatter", n.reduce_scatter) &&
+        find(library, "ncclAllGather", n.all_gather) && find(library, "ncclReduce", n.reduce) &&
+        find(library, "ncclBroadcast", n.broadcast);
+    const char* const why = found ? nullptr : dlerror();
+    n.problem = found ? "" : why != nullptr ? why : "the loader does not say why";
     return n;
   }();
   return functions;
@@ -106,14 +111,20 @@ void require_nccl(int status, const char* what) {
 
 std::string nccl_version() {
   int version = 0;
-  if (!nccl().ready || nccl().version(&version) != 0) return "";
+  if (!nccl().problem.empty() || nccl().version(&version) != 0) return "";
   return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
          std::to_string(version % 100);
 }
 
+std::string nccl_problem() {
+  if (!nccl_version().empty()) return "";
+  const std::string& why = nccl().problem;
+  return "libnccl.so.2 cannot be opened (" + (why.empty() ? "it says no version" : why) + ")";
+}
+
 NcclGroup::NcclGroup(const std::vector<int>& devices) : communicators_(devices.size(), nullptr) {
-  if (!nccl().ready) {
-    throw Error("NCCL was asked for, but libnccl.so.2 is not found; install it, or use copies");
+  if (const std::string problem = nccl_problem(); !problem.empty()) {
+    throw Error("NCCL was asked for, but " + problem + "; install it, or use copies");
   }
   require_nccl(
       nccl().init_all(communicators_.data(), static_cast<int>(devices.size()), devices.data()),

@@ -13,13 +13,15 @@
 
 namespace interlock::cuda {
 
-/// Returns the version, "2.28.9"; empty if it is not installed.
+/// Returns the version, "2.28.9"; empty if it cannot be opened.
 std::string nccl_version();
+/// Returns why it cannot be opened, in the loader's words; empty if it can.
+std::string nccl_problem();
 
 /// Communicators between GPUs, one for each. NCCL refuses a GPU that is listed twice.
 class NcclGroup {
  public:
-  /// Throws: Error if NCCL is not installed or refuses.
+  /// Throws: Error if NCCL cannot be opened or refuses.
   explicit NcclGroup(const std::vector<int>& devices);
   ~NcclGroup();
   NcclGroup(const NcclGroup&) = delete;

@@ -74,16 +74,11 @@ std::vector<ReplicaGroup> make_replica_groups(const Program& program, DeviceGrou
       group.streams.push_back({devices.make_stream_beside(rank), member.sms, element});
     }
     if (!devices.one_gpu()) {
-      if (nccl_version().empty()) {
-        throw Error(
-            "replicas on several GPUs exchange by NCCL, and libnccl.so.2 is not found; install it, "
-            "or use partitions of one GPU");
+      if (const std::string problem = nccl_problem(); !problem.empty()) {
+        throw Error("replicas on several GPUs exchange by NCCL, and " + problem +
+                    "; install it, or use partitions of one GPU");
       }
       group.nccl = std::make_unique<NcclGroup>(group.gpus);
-    } else if (group.ranks.size() > kMostReplicas) {
-      throw Error("one GPU has " + std::to_string(group.ranks.size()) +
-                  " replicas, and kernels take " + std::to_string(kMostReplicas) +
-                  "; use fewer, or several GPUs");
     } else if (link == CudaLink::Paced) {
       group.pace = devices.make_way(group.ranks.front(), group.ranks.back(), link);
     }
@@ -94,12 +89,10 @@ std::vector<ReplicaGroup> make_replica_groups(const Program& program, DeviceGrou
 
 std::string name_of_exchanges(const std::vector<ReplicaGroup>& groups) {
   if (groups.empty()) return "";
-  std::string sizes;
-  for (const ReplicaGroup& group : groups) {
-    sizes += (sizes.empty() ? "" : ", ") + std::to_string(group.ranks.size());
-  }
+  // All replicas have all stages, so groups are of one size.
   const std::string members =
-      (groups.size() == 1 ? "a group of " : std::to_string(groups.size()) + " groups, of ") + sizes;
+      (groups.size() == 1 ? "a group" : std::to_string(groups.size()) + " groups") + " of " +
+      std::to_string(groups.front().ranks.size());
   if (groups.front().nccl != nullptr) return "NCCL " + nccl_version() + ": " + members + " GPUs";
   return "kernels of each member inside the GPU: " + members + " devices";
 }
