@@ -494,14 +494,23 @@ void check(const Job& job) {
   }
 }
 
+/// Returns how often ranks joined a collective, which is a task of the program, too.
+std::int64_t count_joinings(const Program& program, const std::vector<Issue>& issued) {
+  return std::count_if(issued.begin(), issued.end(), [&](const Issue& one) {
+    if (one.instruction.code != Opcode::Record) return false;
+    return program.events[static_cast<std::size_t>(one.instruction.index)].collective >= 0;
+  });
+}
+
 /// Delivers the trace, with the memory that the program gives its ops and messages.
 void deliver(const Program& program, const GpuRun& gpu_run, const TraceSink& sink, CudaRun& run) {
   TraceLog log = gpu_run.times().log();
   if (!log.spans.empty()) log.memory = memory_of_issued(program, gpu_run.issued(), log);
   Seconds last(0);
   for (const Span& span : log.spans) last = std::max(last, span.end);
-  const auto done = static_cast<std::int64_t>(log.spans.size() + log.transfers.size());
-  run.summary = {"cuda", run.stopped ? done : count_tasks(program), last};
+  const auto timed = static_cast<std::int64_t>(log.spans.size() + log.transfers.size());
+  const std::int64_t done = timed + count_joinings(program, gpu_run.issued());
+  run.summary = {"cuda", run.stopped || timed > 0 ? done : count_tasks(program), last};
   deliver_in_order(log, sink);
 }
 
