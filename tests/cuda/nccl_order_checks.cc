@@ -113,7 +113,7 @@ struct Trial {
 };
 
 SmallTraining training_of(const Trial& trial) {
-  SmallTraining training = make_training({.model = kTransformer,
+  SmallTraining training = make_training({.model = kResidualMlp,
                                           .strategy = trial.strategy,
                                           .schedule = trial.schedule,
                                           .devices = 2 * trial.replicas,
@@ -136,7 +136,7 @@ NcclRecord recorded(const SmallTraining& training, bool messages) {
   CudaRun run;
   cuda::run_job(job_of(training), {.nccl = messages, .memory = 1 << 20}, {}, run);
   const std::string groups = std::to_string(training.program.communicators.size());
-  CHECK(run.record.replicas.rfind("NCCL 2.0.0: " + groups + " groups, of ", 0) == 0);
+  CHECK(run.record.replicas.rfind("NCCL 2.0.0: " + groups + " groups of ", 0) == 0);
   return *kept;
 }
 
@@ -157,7 +157,7 @@ std::size_t numbers_of(const SmallTraining& training, int stage) {
   return static_cast<std::size_t>(numbers);
 }
 
-constexpr int kFp32 = 7, kBf16 = 9, kMean = 4;  // of NCCL's reference
+constexpr int kFp32 = 7, kBf16 = 9, kSum = 0;  // of NCCL's reference
 
 /// Returns what the first member of a stage's group has to say in a run, as it follows from the
 /// numbers of the stage.
@@ -167,9 +167,9 @@ std::vector<NcclCall> wanted_of(const Trial& trial, std::size_t numbers) {
   const std::size_t shard = (numbers + replicas - 1) / replicas;
   std::vector<NcclCall> step;
   if (trial.zero_stage == 0) {
-    step.push_back({"all-reduce", 0, 0, numbers, type, kMean, -1, 0});
+    step.push_back({"all-reduce", 0, 0, numbers, type, kSum, -1, 0});
   } else if (numbers % replicas == 0) {
-    step.push_back({"reduce-scatter", 0, 0, shard, type, kMean, -1, 0});
+    step.push_back({"reduce-scatter", 0, 0, shard, type, kSum, -1, 0});
     step.push_back({"all-gather", 0, 0, shard, type, -1, -1, 0});
   } else {
     for (const bool weights : {false, true}) {
@@ -177,7 +177,7 @@ std::vector<NcclCall> wanted_of(const Trial& trial, std::size_t numbers) {
       for (int root = 0; root < trial.replicas; ++root) {
         const std::size_t own = std::min(left, shard);
         step.push_back(
-            {weights ? "broadcast" : "reduce", 0, 0, own, type, weights ? -1 : kMean, root, 0});
+            {weights ? "broadcast" : "reduce", 0, 0, own, type, weights ? -1 : kSum, root, 0});
         left -= own;
       }
     }

@@ -66,10 +66,11 @@ take() {
   rm -rf -- "$from"
 }
 
-# cases PREFIX [TOOL...]: a process for each test case on a GPU, so that a crash costs one of them.
+# cases PREFIX [TOOL...]: a process for each test case on a GPU, so that a crash costs one of them. Whole trainings of replicas come last.
 cases() {
   local prefix=$1 count=0 bad=0 status name
-  "$bin/cuda_device_test" -ltc | sed '1,2d;/^===/,$d' | grep -E "${CASES-.}" >"$prefix-cases.txt"
+  "$bin/cuda_device_test" -ltc | sed '1,2d;/^===/,$d' | grep -E "${CASES-.}" |
+    awk '/replicas|every exchange/ {last = last $0 "\n"; next} {print} END {printf "%s", last}' >"$prefix-cases.txt"
   while IFS= read -r name; do
     status=0 count=$((count + 1))
     timeout -k 5 150 "${@:2}" "$bin/cuda_device_test" --success --duration=true --test-case="${name%%,*}*" \
@@ -236,7 +237,7 @@ stage_C() {
   part curves 90 "$interlock" train "$scenarios/gpu-4-partitions.json" "${tiny[@]}" --set "sweep=$(sizes 512)" --data text.txt \
     --steps "$curve_steps" --json curves.json --svg curves.svg
   if command -v compute-sanitizer >/dev/null && [[ $dry == no ]]; then
-    CASES='^(elementwise|rows|where|norms|embeddings|three|causal|cross|patches|the average|the mean|products|stages)' \
+    CASES='^(elementwise|rows|where tensors|norms|embeddings|three|causal|cross|patches|the average|the mean|products|stages)' \
       part memcheck 150 "$self" --cases memcheck compute-sanitizer --error-exitcode 9
     CASES='^(norms|causal|cross|rows)' part racecheck 90 "$self" --cases racecheck compute-sanitizer --tool racecheck --error-exitcode 9
   fi

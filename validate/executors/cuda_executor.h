@@ -35,7 +35,8 @@ struct CudaReport {
   CudaState state = CudaState::NoModule;
   std::string sentence;  // the same for people; what to do about it, if anything is missing
   int driver = 0, runtime = 0;
-  std::string nvml, nccl;  // their versions; empty: not there
+  std::string nvml, nccl;    // their versions; empty: not there
+  std::string nccl_problem;  // why NCCL is not there, as a part of a sentence
   std::vector<CudaDevice> devices;
 };
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 namespace interlock {
@@ -17,6 +18,9 @@ enum class CudaSplit { Auto, Green, FineGreen, Streams };
 /// The stand-in for a link between two devices on one GPU. Zero hands over at once; CopyEngine
 /// copies beside the kernels; Paced takes as long as the channel's occupancy and latency say.
 enum class CudaLink { Zero, CopyEngine, Paced };
+
+/// Replicas that one GPU has in its parts at most: a kernel takes the places of all.
+inline constexpr std::size_t kMostReplicas = 128;
 
 struct CudaOptions {
   int device = 0;      // the GPU, or the first of several

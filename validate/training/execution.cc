@@ -29,6 +29,14 @@ namespace {
 void check_replicas(const Question& scenario) {
   const DataParallel& data = scenario.layout.data_parallel;
   if (scenario.layout.mesh.replicas() == 1) return;
+  const RealDevices& devices = scenario.cluster.executor;
+  const bool parts = devices.kind == RealDevices::Kind::Cuda && devices.partitions;
+  const auto most = static_cast<int>(kMostReplicas);
+  if (parts && scenario.layout.mesh.replicas() > most) {
+    refuse(scenario, "/parallel/data",
+           "one GPU has at most " + std::to_string(most) +
+               " replicas; expected fewer, or \"devices\": \"gpus\"");
+  }
   if (data.zero_stage > 1) {
     refuse(scenario, "/parallel/zero_stage",
            "replicas keep whole weights and gradients; expected 0 or 1");
@@ -105,8 +113,8 @@ void check_executor(const Question& scenario, const NeuralNetwork& network, bool
   const bool apart = !scenario.cluster.executor.partitions;
   if (scenario.layout.mesh.replicas() > 1 && apart && report.nccl.empty()) {
     refuse(scenario, "/parallel/data",
-           "replicas on several GPUs exchange by NCCL, and libnccl.so.2 is not found; expected it "
-           "installed, or \"devices\": \"partitions\" of one GPU");
+           "replicas on several GPUs exchange by NCCL, and " + report.nccl_problem +
+               "; expected it installed, or \"devices\": \"partitions\" of one GPU");
   }
 }
 

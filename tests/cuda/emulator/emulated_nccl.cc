@@ -11,7 +11,7 @@
 extern "C" {
 typedef struct ncclComm* ncclComm_t;
 typedef enum { ncclSuccess = 0, ncclInvalidUsage = 5 } ncclResult_t;
-typedef enum { ncclSum = 0, ncclAvg = 4 } ncclRedOp_t;
+typedef enum { ncclSum = 0 } ncclRedOp_t;
 typedef enum { ncclInt8 = 0, ncclFloat32 = 7, ncclBfloat16 = 9 } ncclDataType_t;
 }
 #endif
@@ -67,6 +67,7 @@ ncclResult_t note(const Part& part) {
   const bool known = part.type == ncclFloat32 || part.type == ncclBfloat16;
   if (!open || part.stream == nullptr || (!message && !known)) return ncclInvalidUsage;
   if (message && part.type != ncclInt8) return ncclInvalidUsage;
+  if (part.operation >= 0 && part.operation != ncclSum) return ncclInvalidUsage;
   if (!message) {
     collectives[part.own->number][part.own->member].push_back(part);
   } else {
@@ -75,29 +76,42 @@ ncclResult_t note(const Part& part) {
   return ncclSuccess;
 }
 
-float number_at(const Part& part, std::size_t at) {
-  if (part.type == ncclFloat32) return static_cast<const float*>(part.from)[at];
-  const std::uint32_t wide = std::uint32_t{static_cast<const std::uint16_t*>(part.from)[at]} << 16;
+/// A number of a type as fp32 has it; and rounded to the type.
+float widen(std::uint16_t bf16) {
+  const std::uint32_t wide = std::uint32_t{bf16} << 16;
   float value = 0;
   std::memcpy(&value, &wide, sizeof value);
   return value;
 }
-
-void append(float value, ncclDataType_t type, std::vector<char>& to) {
+std::uint16_t narrow(float value) {
   std::uint32_t bits = 0;
   std::memcpy(&bits, &value, sizeof bits);
-  if (type == ncclBfloat16) bits = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;  // to the nearest
-  const auto* bytes = reinterpret_cast<const char*>(&bits);
-  to.insert(to.end(), bytes, bytes + (type == ncclBfloat16 ? 2 : 4));
+  return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);  // to the nearest
+}
+float round_to(ncclDataType_t type, float value) {
+  return type == ncclBfloat16 ? widen(narrow(value)) : value;
 }
 
-/// Appends numbers [first, first + count) of the sum of all, or of their mean.
+float number_at(const Part& part, std::size_t at) {
+  if (part.type == ncclFloat32) return static_cast<const float*>(part.from)[at];
+  return widen(static_cast<const std::uint16_t*>(part.from)[at]);
+}
+
+void append(float value, ncclDataType_t type, std::vector<char>& to) {
+  const std::uint16_t narrowed = narrow(value);
+  const bool wide = type == ncclFloat32;
+  const void* const bytes = wide ? static_cast<const void*>(&value) : &narrowed;
+  const auto* const first = static_cast<const char*>(bytes);
+  to.insert(to.end(), first, first + (wide ? sizeof value : sizeof narrowed));
+}
+
+/// Appends numbers [first, first + count) of the sum of all, which is rounded to their type at
+/// every addition: it goes from member to member in that type.
 void append_sums(const Parts& all, std::size_t first, std::size_t count, std::vector<char>& to) {
   for (std::size_t i = first; i < first + count; ++i) {
     float sum = 0;
-    for (const Part& part : all) sum += number_at(part, i);
-    const bool mean = all.front().operation == ncclAvg;
-    append(mean ? sum * (1.0F / static_cast<float>(all.size())) : sum, all.front().type, to);
+    for (const Part& part : all) sum = round_to(part.type, sum + number_at(part, i));
+    append(sum, all.front().type, to);
   }
 }
 

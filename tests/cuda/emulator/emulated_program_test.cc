@@ -107,7 +107,7 @@ TEST_CASE("replicas train on parts of a GPU, and results say by what they exchan
       run_with(folder, "", "validate run r.json --steps 3 --json v.json --report v.html");
   CAPTURE(run.err);
   REQUIRE(run.exit_code == 0);
-  const std::string words = "kernels of each member inside the GPU: 2 groups, of 2, 2 devices";
+  const std::string words = "kernels of each member inside the GPU: 2 groups of 2 devices";
   const JsonValue validation = read_json_file(folder.path("v.json")).items.front();
   CHECK(validation.find("execution")->find("replicas")->text == words);
   CHECK(read_file(folder.path("v.html")).find("Exchanges of replicas") != std::string::npos);
@@ -137,7 +137,25 @@ TEST_CASE("replicas on GPUs of their own are refused where NCCL cannot be opened
   CHECK(run.exit_code == 2);
   CHECK(run.err.find("/parallel/data: replicas on several GPUs exchange by NCCL") !=
         std::string::npos);
+  CHECK(run.err.find("libnccl.so.2 cannot be opened (./libnccl.so.2: ") != std::string::npos);
   CHECK(run.err.find(R"(expected it installed, or "devices": "partitions")") != std::string::npos);
+}
+
+TEST_CASE("more replicas than a kernel takes are refused on parts of one GPU") {
+  const Folder folder;
+  for (const int replicas : {128, 129}) {
+    const std::string n = std::to_string(replicas);
+    const std::string words = "train c.json --steps 1 --set cluster.devices=" + n +
+                              " --set training.global_batch_size=" + n + "00" +
+                              " --set training.micro_batch_size=25 --set 'parallel={\"pipeline\": 1"
+                              ", \"data\": " +
+                              n + ", \"overlap_gradients\": false}'";
+    const Outcome run = run_with(folder, "", words);
+    CAPTURE(run.err);
+    CHECK(run.exit_code == 2);  // the GPU has too few multiprocessors for either
+    const std::string said = "/parallel/data: one GPU has at most 128 replicas; expected fewer";
+    CHECK((run.err.find(said) != std::string::npos) == (replicas == 129));
+  }
 }
 
 TEST_CASE("a driver without partitions, and a GPU without kernels, end a run with a sentence") {

@@ -73,6 +73,7 @@ std::string bus_of(int gpu) {
 void look(CudaReport& report) {
   report.nvml = nvml_version();
   report.nccl = nccl_version();
+  report.nccl_problem = nccl_problem();
   const int devices = count_devices(report);
   if (devices == 0) return;
   report.state = CudaState::Ready;

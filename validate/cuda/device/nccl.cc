@@ -19,8 +19,8 @@ namespace interlock::cuda {
 namespace {
 
 // Numbers of NCCL's reference: ncclResult_t 0 is success, ncclDataType_t 0 is int8, 7 is float32
-// and 9 is bfloat16, ncclRedOp_t 0 is the sum and 4, from NCCL 2.10 on, the mean.
-constexpr int kBytes = 0, kFp32 = 7, kBf16 = 9, kSum = 0, kMean = 4;
+// and 9 is bfloat16, ncclRedOp_t 0 is the sum.
+constexpr int kBytes = 0, kFp32 = 7, kBf16 = 9, kSum = 0;
 using Communicator = void*;
 using Reduction = int (*)(const void*, void*, std::size_t, int, int, Communicator, cudaStream_t);
 
@@ -38,7 +38,6 @@ struct Nccl {
   int (*reduce)(const void*, void*, std::size_t, int, int, int, Communicator,
                 cudaStream_t) = nullptr;
   int (*broadcast)(const void*, void*, std::size_t, int, int, Communicator, cudaStream_t) = nullptr;
-  bool ready = false;
 };
 
 #ifdef INTERLOCK_HAS_NCCL_HEADER
@@ -69,7 +68,7 @@ static_assert(called_alike(kOurs.version, decltype(&ncclGetVersion){}) &&
               called_alike(kOurs.reduce, decltype(&ncclReduce){}) &&
               called_alike(kOurs.broadcast, decltype(&ncclBroadcast){}));
 static_assert(ncclSuccess == 0 && ncclInt8 == kBytes && ncclFloat32 == kFp32 &&
-              ncclBfloat16 == kBf16 && ncclSum == kSum && ncclAvg == kMean);
+              ncclBfloat16 == kBf16 && ncclSum == kSum);
 #endif
 
 template <class Function>
@@ -78,21 +77,27 @@ bool find(void* library, const char* name, Function& function) {
   return function != nullptr;
 }
 
-const Nccl& nccl() {
-  static const Nccl functions = [] {
-    Nccl n;
+struct OpenedNccl : Nccl {
+  std::string problem;  // why it cannot be opened; empty: it is
+};
+
+const OpenedNccl& nccl() {
+  static const OpenedNccl functions = [] {
+    OpenedNccl n;
     void* library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-    n.ready = library != nullptr && find(library, "ncclGetVersion", n.version) &&
-              find(library, "ncclGetErrorString", n.error) &&
-              find(library, "ncclCommInitAll", n.init_all) &&
-              find(library, "ncclCommDestroy", n.destroy) &&
-              find(library, "ncclGroupStart", n.group_start) &&
-              find(library, "ncclGroupEnd", n.group_end) && find(library, "ncclSend", n.send) &&
-              find(library, "ncclRecv", n.receive) &&
-              find(library, "ncclAllReduce", n.all_reduce) &&
-              find(library, "ncclReduceScatter", n.reduce_scatter) &&
-              find(library, "ncclAllGather", n.all_gather) &&
-              find(library, "ncclReduce", n.reduce) && find(library, "ncclBroadcast", n.broadcast);
+    const bool found =
+        library != nullptr && find(library, "ncclGetVersion", n.version) &&
+        find(library, "ncclGetErrorString", n.error) &&
+        find(library, "ncclCommInitAll", n.init_all) &&
+        find(library, "ncclCommDestroy", n.destroy) &&
+        find(library, "ncclGroupStart", n.group_start) &&
+        find(library, "ncclGroupEnd", n.group_end) && find(library, "ncclSend", n.send) &&
+        find(library, "ncclRecv", n.receive) && find(library, "ncclAllReduce", n.all_reduce) &&
+        find(library, "ncclReduceScatter", n.reduce_scatter) &&
+        find(library, "ncclAllGather", n.all_gather) && find(library, "ncclReduce", n.reduce) &&
+        find(library, "ncclBroadcast", n.broadcast);
+    const char* const why = found ? nullptr : dlerror();
+    n.problem = found ? "" : why != nullptr ? why : "the loader does not say why";
     return n;
   }();
   return functions;
@@ -106,14 +111,20 @@ void require_nccl(int status, const char* what) {
 
 std::string nccl_version() {
   int version = 0;
-  if (!nccl().ready || nccl().version(&version) != 0) return "";
+  if (!nccl().problem.empty() || nccl().version(&version) != 0) return "";
   return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
          std::to_string(version % 100);
 }
 
+std::string nccl_problem() {
+  if (!nccl_version().empty()) return "";
+  const std::string& why = nccl().problem;
+  return "libnccl.so.2 cannot be opened (" + (why.empty() ? "it says no version" : why) + ")";
+}
+
 NcclGroup::NcclGroup(const std::vector<int>& devices) : communicators_(devices.size(), nullptr) {
-  if (!nccl().ready) {
-    throw Error("NCCL was asked for, but libnccl.so.2 is not found; install it, or use copies");
+  if (const std::string problem = nccl_problem(); !problem.empty()) {
+    throw Error("NCCL was asked for, but " + problem + "; install it, or use copies");
   }
   require_nccl(
       nccl().init_all(communicators_.data(), static_cast<int>(devices.size()), devices.data()),
@@ -198,7 +209,7 @@ int issue_shards(CollectiveKind kind, const NcclGroup::Copy& copy,
     void* const at = static_cast<char*>(copy.block) + first * bytes_of(what.element);
     const int root = static_cast<int>(m);
     status = kind == CollectiveKind::ReduceScatter
-                 ? nccl().reduce(at, at, numbers, type, kMean, root, own, copy.stream)
+                 ? nccl().reduce(at, at, numbers, type, kSum, root, own, copy.stream)
                  : nccl().broadcast(at, at, numbers, type, root, own, copy.stream);
   }
   return status;
@@ -212,7 +223,7 @@ int issue_exchange(CollectiveKind kind, const NcclGroup::Copy& copy,
   const int type = what.element == Element::Fp32 ? kFp32 : kBf16;
   if (kind == CollectiveKind::AllReduce) {
     const auto numbers = static_cast<std::size_t>(what.numbers);
-    return nccl().all_reduce(copy.block, copy.block, numbers, type, kMean, own, copy.stream);
+    return nccl().all_reduce(copy.block, copy.block, numbers, type, kSum, own, copy.stream);
   }
   const auto count = static_cast<std::int64_t>(members.size());
   if (what.numbers != what.shard * count) {
@@ -222,7 +233,7 @@ int issue_exchange(CollectiveKind kind, const NcclGroup::Copy& copy,
   char* const at = static_cast<char*>(copy.block) +
                    static_cast<std::int64_t>(member) * what.shard * bytes_of(what.element);
   return kind == CollectiveKind::ReduceScatter
-             ? nccl().reduce_scatter(copy.block, at, shard, type, kMean, own, copy.stream)
+             ? nccl().reduce_scatter(copy.block, at, shard, type, kSum, own, copy.stream)
              : nccl().all_gather(at, copy.block, shard, type, own, copy.stream);
 }
 

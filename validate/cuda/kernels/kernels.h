@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "validate/executors/cuda_options.h"
+
 namespace interlock::cuda {
 
 enum class Element { Fp32, Bf16 };
@@ -134,8 +136,7 @@ void descend(const Stream& stream, const DescentState& state, const DescentStep&
              std::int64_t size);
 
 // replicas.cu: the mean of a part of equal blocks of one GPU, added up in their order. All get it,
-// or `keeper` alone, and the others zeros.
-inline constexpr std::size_t kMostReplicas = 128;
+// or `keeper` alone, and the others zeros. REQUIRES: at most kMostReplicas.
 struct NumberRange {
   std::int64_t first = 0, numbers = 0;
 };

@@ -31,6 +31,13 @@ void clear_others(const Stream& stream, const Block& block, NumberRange shard) {
   clear(end, block.bytes - end);
 }
 
+/// Makes the sum of `members` replicas their mean: 1/n is of fp32, as in kernels inside a GPU.
+void divide(const Stream& stream, const Block& block, NumberRange part, std::size_t members) {
+  if (part.numbers == 0) return;
+  char* const at = block.data + part.first * bytes_of(stream.element);
+  scale(stream, at, at, 1.0F / static_cast<float>(members), part.numbers);
+}
+
 /// Issues the part of `member` among replicas that share a GPU.
 void share_inside(CollectiveKind kind, const ReplicaGroup& group, const std::vector<Block>& blocks,
                   std::int64_t shard, std::size_t member) {
@@ -67,16 +74,11 @@ std::vector<ReplicaGroup> make_replica_groups(const Program& program, DeviceGrou
       group.streams.push_back({devices.make_stream_beside(rank), member.sms, element});
     }
     if (!devices.one_gpu()) {
-      if (nccl_version().empty()) {
-        throw Error(
-            "replicas on several GPUs exchange by NCCL, and libnccl.so.2 is not found; install it, "
-            "or use partitions of one GPU");
+      if (const std::string problem = nccl_problem(); !problem.empty()) {
+        throw Error("replicas on several GPUs exchange by NCCL, and " + problem +
+                    "; install it, or use partitions of one GPU");
       }
       group.nccl = std::make_unique<NcclGroup>(group.gpus);
-    } else if (group.ranks.size() > kMostReplicas) {
-      throw Error("one GPU has " + std::to_string(group.ranks.size()) +
-                  " replicas, and kernels take " + std::to_string(kMostReplicas) +
-                  "; use fewer, or several GPUs");
     } else if (link == CudaLink::Paced) {
       group.pace = devices.make_way(group.ranks.front(), group.ranks.back(), link);
     }
@@ -87,12 +89,10 @@ std::vector<ReplicaGroup> make_replica_groups(const Program& program, DeviceGrou
 
 std::string name_of_exchanges(const std::vector<ReplicaGroup>& groups) {
   if (groups.empty()) return "";
-  std::string sizes;
-  for (const ReplicaGroup& group : groups) {
-    sizes += (sizes.empty() ? "" : ", ") + std::to_string(group.ranks.size());
-  }
+  // All replicas have all stages, so groups are of one size.
   const std::string members =
-      (groups.size() == 1 ? "a group of " : std::to_string(groups.size()) + " groups, of ") + sizes;
+      (groups.size() == 1 ? "a group" : std::to_string(groups.size()) + " groups") + " of " +
+      std::to_string(groups.front().ranks.size());
   if (groups.front().nccl != nullptr) return "NCCL " + nccl_version() + ": " + members + " GPUs";
   return "kernels of each member inside the GPU: " + members + " devices";
 }
@@ -110,10 +110,13 @@ void exchange(CollectiveKind kind, ReplicaGroup& group, const std::vector<Block>
     copies.push_back({blocks[m].data, group.streams[m].handle});
   }
   group.nccl->exchange(kind, copies, {group.streams.front().element, numbers, shard});
-  if (kind != CollectiveKind::ReduceScatter) return;
+  if (kind == CollectiveKind::AllGather) return;
+  const bool whole = kind == CollectiveKind::AllReduce;
   for (std::size_t m = 0; m < blocks.size(); ++m) {
     const CurrentDevice current(group.gpus[m]);
-    clear_others(group.streams[m], blocks[m], shard_of(numbers, shard, m));
+    const NumberRange own = whole ? NumberRange{0, numbers} : shard_of(numbers, shard, m);
+    divide(group.streams[m], blocks[m], own, blocks.size());
+    if (!whole) clear_others(group.streams[m], blocks[m], own);
   }
 }
 

@@ -32,7 +32,7 @@ struct ReplicaGroup {
 };
 
 /// Returns the groups of all communicators of a program. Throws: Error if members are on several
-/// GPUs, and NCCL is not installed; or if one GPU has more of them than kernels take.
+/// GPUs, and NCCL cannot be opened. REQUIRES: one GPU has at most kMostReplicas of them.
 std::vector<ReplicaGroup> make_replica_groups(const Program& program, DeviceGroup& devices,
                                               CudaLink link, Element element);
 

@@ -295,9 +295,19 @@ void GpuRun::start_transfer(int index, Mail& mail) {
       mail.there.emplace_back(loss,
                               memory.allocate(block.bytes, MemoryClass::Boundary, arrival, what));
     }
+    const int from_gpu = times_.gpu[static_cast<std::size_t>(channel.from_rank)];
+    const int to_gpu = times_.gpu[static_cast<std::size_t>(channel.to_rank)];
+    if (rig_.nccl) {
+      turns_.take(from_gpu, way);
+      turns_.take(to_gpu, arrival);
+    }
     if (options_.times) transfer.start = events_.mark(way, capturing_);
     ship_all(channel, mail);
     if (options_.times) transfer.end = events_.mark(way, capturing_);
+    if (rig_.nccl) {
+      turns_.end(from_gpu, way);
+      turns_.end(to_gpu, arrival);
+    }
     mail.read = {way, record_on(way)};
     const CurrentDevice there(times_.gpu[static_cast<std::size_t>(channel.to_rank)]);
     mail.arrived = arrival == way ? mail.read.behind : record_on(arrival);
@@ -313,14 +323,8 @@ void GpuRun::ship_all(const Channel& channel, const Mail& mail) {
   for (std::size_t i = 0; i < mail.here.size(); ++i) {
     const Block &from = mail.here[i].second, &to = mail.there[i].second;
     if (rig_.nccl) {
-      const int from_gpu = times_.gpu[static_cast<std::size_t>(channel.from_rank)];
-      const int to_gpu = times_.gpu[static_cast<std::size_t>(channel.to_rank)];
-      turns_.take(from_gpu, rig_.ways[wire]);
-      turns_.take(to_gpu, rig_.arrivals[wire]);
       rig_.nccl->transfer({channel.from_rank, from.data, rig_.ways[wire]},
                           {channel.to_rank, to.data, rig_.arrivals[wire]}, from.bytes);
-      turns_.end(from_gpu, rig_.ways[wire]);
-      turns_.end(to_gpu, rig_.arrivals[wire]);
       continue;
     }
     ship({.to = to.data,
@@ -490,14 +494,23 @@ void check(const Job& job) {
   }
 }
 
+/// Returns how often ranks joined a collective, which is a task of the program, too.
+std::int64_t count_joinings(const Program& program, const std::vector<Issue>& issued) {
+  return std::count_if(issued.begin(), issued.end(), [&](const Issue& one) {
+    if (one.instruction.code != Opcode::Record) return false;
+    return program.events[static_cast<std::size_t>(one.instruction.index)].collective >= 0;
+  });
+}
+
 /// Delivers the trace, with the memory that the program gives its ops and messages.
 void deliver(const Program& program, const GpuRun& gpu_run, const TraceSink& sink, CudaRun& run) {
   TraceLog log = gpu_run.times().log();
   if (!log.spans.empty()) log.memory = memory_of_issued(program, gpu_run.issued(), log);
   Seconds last(0);
   for (const Span& span : log.spans) last = std::max(last, span.end);
-  const auto done = static_cast<std::int64_t>(log.spans.size() + log.transfers.size());
-  run.summary = {"cuda", run.stopped ? done : count_tasks(program), last};
+  const auto timed = static_cast<std::int64_t>(log.spans.size() + log.transfers.size());
+  const std::int64_t done = timed + count_joinings(program, gpu_run.issued());
+  run.summary = {"cuda", run.stopped || timed > 0 ? done : count_tasks(program), last};
   deliver_in_order(log, sink);
 }
 
