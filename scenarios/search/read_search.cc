@@ -1,7 +1,5 @@
 // Reads "search". Objects in its lists are read where scenarios are made of it.
 // SPDX-License-Identifier: Apache-2.0
-#include <climits>
-
 #include "base/text.h"
 #include "scenarios/contract/contract.h"
 #include "scenarios/contract/limits.h"
@@ -34,6 +32,19 @@ std::vector<int> counts_of(Section& section, const char* key) {
   return counts;
 }
 
+/// Reports a value that is no list of counts as `type` has them.
+void check_counts(const ContractType& type, const JsonNode& node, Diagnostics& diagnostics) {
+  if (node.value->kind != JsonValue::Kind::Array || node.value->items.empty()) {
+    report(
+        diagnostics, node,
+        "expected a name, or a list in the list, such as [[2, 2]], got " + described(*node.value));
+    return;
+  }
+  for (const JsonNode& count : items_of(node)) {
+    read_count(count, static_cast<int>(type.least), 1'000'000, diagnostics);
+  }
+}
+
 /// Reports an item of the list of `key` that has none of the forms of its row.
 void check_item(Section& section, const char* key, const JsonNode& item) {
   using Form = ContractType::Form;
@@ -42,6 +53,8 @@ void check_item(Section& section, const char* key, const JsonNode& item) {
   const ContractType& type = contract_key(contract_object("search"), key).type;
   const ContractType* names = form_of(type, Form::Names);
   const ContractType* object = form_of(type, Form::Object);
+  const ContractType* list = form_of(type, Form::List);
+  const bool of_counts = list && list->of.front().form == Form::Whole;
   if (form_of(type, Form::Whole)) {
     section.count_at(key, item);
   } else if (form_of(type, Form::Boolean)) {
@@ -51,17 +64,8 @@ void check_item(Section& section, const char* key, const JsonNode& item) {
     report(diagnostics, item,
            (names ? "expected a name or an object of " : "expected an object of ") +
                in_quotes(object->object) + ", got " + described(*item.value));
-  } else if (const ContractType& listed = form_of(type, Form::List)->of.front();
-             listed.form == Form::Whole && item.value->kind != Kind::String) {
-    if (item.value->kind == Kind::Array && !item.value->items.empty()) {
-      for (const JsonNode& count : items_of(item)) {
-        read_count(count, static_cast<int>(listed.least), INT_MAX, diagnostics);
-      }
-    } else {
-      report(diagnostics, item,
-             "expected a name, or a list in the list, such as [[2, 2]], got " +
-                 described(*item.value));
-    }
+  } else if (of_counts && item.value->kind != Kind::String) {
+    check_counts(list->of.front(), item, diagnostics);
   } else if (names) {
     read_choice(item, names->names, diagnostics);
   }
