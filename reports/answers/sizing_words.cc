@@ -218,8 +218,7 @@ std::vector<std::string> sizing_notes(const Sizing& sizing) {
   }
   if (!unproven.empty()) {
     notes.push_back(
-        "Plans a few percent faster may have been missed, as they cost too much to "
-        "look at: " +
+        "Plans that are faster may have been missed, as they cost too much to simulate: " +
         unproven + ".");
   }
   const auto is = [&](const auto& holds) {

@@ -291,6 +291,7 @@ class PlanSearch {
   /// Finishes the first of the plans that could not be simulated if there is no other.
   void leave_unjudged() {
     if (unjudged_.empty()) return;
+    std::ranges::stable_sort(unjudged_, {}, [this](const Candidate& one) { return turn(one); });
     std::size_t first = 0;
     if (result_.plans.empty()) {
       finish(unjudged_.front());
@@ -306,8 +307,12 @@ class PlanSearch {
     int effort = 0;
     while (!queue_.empty() && effort < kRound) {
       const Candidate next = pop();
-      if (next.estimate.too_large && !dominated(next)) {
+      if (next.estimate.too_large && dominated(next)) {
+        if (!next.estimate.unjudged) ++result_.counts.too_large;
+        lose(next, Loss::Dominated);
+      } else if (next.estimate.too_large) {
         if (next.estimate.unjudged || leaders_ == kLeaders) {
+          if (!next.estimate.unjudged) ++result_.counts.too_large;
           unjudged_.push_back(next);
           continue;
         }

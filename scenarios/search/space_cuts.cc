@@ -55,7 +55,11 @@ std::string cut_space(int cut, const SpaceSize& size, SearchRequest& request, bo
     return "sequences divided by all-to-alls";
   }
   if (cut == 5) {
-    any = narrow(request.context, {1, 2, 4, 8, 16, 32, 64});
+    std::vector<int> kept;
+    for (const int degree : size.contexts) {
+      if (is_power(degree) && degree <= 64) kept.push_back(degree);
+    }
+    any = kept.size() < size.contexts.size() && narrow(request.context, kept);
     return "context degrees that are no power of two or above 64";
   }
   return "";

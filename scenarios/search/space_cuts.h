@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "scenarios/search/search_request.h"
@@ -22,6 +23,7 @@ struct SpaceSize {
   int modules = 1;  // of the model
   int devices = 1;  // the most that are asked for
   bool has_tokens = false, has_experts = false;
+  std::vector<int> contexts;  // degrees, if none are named
 };
 
 /// Leaves out the values that are the least likely to be of use among keys that `request` does not

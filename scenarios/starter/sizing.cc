@@ -152,7 +152,10 @@ void check_overrides(const std::vector<std::string>& overrides) {
       if (path == key || path.starts_with(std::string(key) + ".")) refuse(instead);
     }
     if (path.size() < text.size()) {
-      refuse_chosen(path, parse_override(text.substr(path.size() + 1), "--set " + path));
+      const JsonValue value = parse_override(text.substr(path.size() + 1), "--set " + path);
+      const bool object = value.kind == JsonValue::Kind::Object;
+      if (path == "training" && object && value.find("global_batch_size")) refuse("--batch");
+      refuse_chosen(path, value);
     }
   }
 }
@@ -300,7 +303,7 @@ class SizeSurvey {
     SearchResult found = search(document, request);
     row.memory_limit = found.memory_limit;
     row.left_out = found.counts.left_out;
-    row.proven = found.counts.left == 0;
+    row.proven = found.counts.left == 0 && found.counts.too_large == 0;
     row.fits = !found.plans.empty();
     if (!row.fits && lost(found.counts, Loss::Memory) > 0) {
       request.aim = Aim::Memory;
