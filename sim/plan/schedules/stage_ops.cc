@@ -139,10 +139,11 @@ void RunWriter::append_updates(const ScheduleInputs& inputs, std::span<const int
 }
 
 /// Returns whether `body` is the next repeat of `run`.
-bool RunWriter::continues(const Run& run, std::span<const Op> body) {
+bool RunWriter::continues(const Run& run, std::span<const Op> body) const {
   if (run.ops.size() != body.size()) return false;
   const int step = body.front().micro_batch - run.ops.front().micro_batch;
-  if (step == 0 || (run.repeats > 1 && step != run.stride * run.repeats)) return false;
+  if (step == 0 || step % unit_ != 0 || (run.repeats > 1 && step != run.stride * run.repeats))
+    return false;
   return std::equal(body.begin(), body.end(), run.ops.begin(), [step](Op later, const Op& first) {
     later.micro_batch -= step;
     return later == first;

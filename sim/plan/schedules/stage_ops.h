@@ -33,6 +33,8 @@ Op global_op(const ScheduleInputs& inputs, OpKind kind, int stage, int micro_bat
 /// Then append({B0, F3}) and append({B1, F4}) make another, {B0, F3}, repeats 2, stride 1.
 class RunWriter {
  public:
+  /// `unit`: of which strides of loops are multiples, as of the slices of a sequence.
+  explicit RunWriter(int unit = 1) : unit_(unit) {}
   void append(std::span<const Op> body);
   void append(std::initializer_list<Op> body) { append(std::span(body.begin(), body.size())); }
   /// Appends a loop of `repeats` turns of `body`.
@@ -49,7 +51,8 @@ class RunWriter {
 
  private:
   void append_rounds(int turns, int round, const AddTurn& add_turn);
-  static bool continues(const Run& run, std::span<const Op> body);
+  bool continues(const Run& run, std::span<const Op> body) const;
+  int unit_;
   std::vector<Run> runs_;
 };
 

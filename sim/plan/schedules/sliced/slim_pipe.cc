@@ -97,7 +97,7 @@ class SlimOrder {
   Sequence with_vocabulary(int rank) const {
     const int stage = stages_[rank].front(), above = ranks_ - 1;
     const int back = slices_ + above - 1;  // the turn of the last rank's first backward
-    RunWriter order;
+    RunWriter order(slices_);              // few slices may make one look like the one before
     std::vector<Op> body;
     for (int t = 0; t <= back + above + count_ - 1; ++t) {
       const auto add_part = [&](OpKind kind, int k) {
@@ -115,23 +115,15 @@ class SlimOrder {
       add_turn(t - back - (above - rank), true);
       add_part(OpKind::G, t - back - above);
       if ((t + 1) % slices_ != 0) continue;
-      add_window(body, order);
+      order.append(body);
       body.clear();
     }
-    // The rest is no turn of a loop, though it may look like the slice after the one before.
-    if (!body.empty()) order.append_loop(body, 1, 1);
+    order.append(body);
     order.append_updates(inputs_, stages_[rank]);
     return {order.take(), inputs_.steps, inputs_.micro_batches};
   }
 
  private:
-  /// Adds what a rank does in a window of turns. Those of one micro-batch are no turns of a loop,
-  /// though few slices may make one look like the slice after another.
-  void add_window(const std::vector<Op>& body, RunWriter& order) const {
-    if (body.empty()) return;
-    inputs_.micro_batches > slices_ ? order.append(body) : order.append_loop(body, 1, 1);
-  }
-
   /// Returns forward `k` of every rank, or backward `k`.
   Turn turn(int k, bool back) const {
     const int round = slices_ * chunks_, whole = k / round;
