@@ -242,11 +242,9 @@ void ExchangeLowering::after_piece(Part& part, Progress& progress) {
     return;
   }
   write_out(progress);
-  // A bucket can leave only when the one before it has made room. Where others of the rank compute
-  // meanwhile, a backward that stood here would keep its stash for longer.
-  const bool stands =
-      inputs_.stages[op.stage].reduces_each_backward || inputs_.policy.in_flight <= 1;
-  if (part.gives_back && stands && turn > 0) put(Opcode::Wait, op, part, turn - 1);
+  // A bucket can leave only when the one before it has made room.
+  const bool reused = part.gives_back && waits_for_buckets(inputs_, inputs_.stages[op.stage]);
+  if (reused && turn > 0) put(Opcode::Wait, op, part, turn - 1);
   if (part.purpose != Purpose::Beside) put(Opcode::Record, op, part, turn);
   const bool later = sends(part.purpose) &&
                      (part.purpose == Purpose::Send || inputs_.data_parallel.overlap_gradients);

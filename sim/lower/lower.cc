@@ -279,8 +279,7 @@ bool waits_inside(const LowerInputs& inputs, const Brevity& brevity) {
     const StageCost& stage = inputs.stages[s];
     const std::size_t of_copies = s % inputs.schedule.rank_of_stage.size();  // whatever the slice
     const int rank = inputs.schedule.rank_of_stage[of_copies];
-    const bool waits_for_room = !stage.adds_up_whole_gradients && inputs.policy.in_flight <= 1;
-    if (stage.reduces_each_backward || waits_for_room) return true;
+    if (waits_for_buckets(inputs, stage)) return true;
     for (const OpCost* cost : costs_of_ops(stage)) {
       for (const Exchange& exchange : cost->exchanges) {
         const Mesh& mesh = mesh_of_layers(inputs, rank, exchange.layout);

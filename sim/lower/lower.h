@@ -74,6 +74,13 @@ inline const Mesh& mesh_of_layers(const LowerInputs& inputs, int rank, int layou
   return inputs.layers.empty() ? mesh_of_rank(inputs, rank) : inputs.layers.at(layout);
 }
 
+/// Returns whether a backward of `stage` waits until buckets of its gradients have room. Where
+/// others of the rank compute meanwhile, one that stood there would keep its stash for longer.
+inline bool waits_for_buckets(const LowerInputs& inputs, const StageCost& stage) {
+  const bool once = !stage.adds_up_whole_gradients && inputs.policy.in_flight <= 1;
+  return stage.reduces_each_backward || once;
+}
+
 /// Returns the program that runs the schedule on the cluster, every step of it.
 /// Durations are rounded once, to the finest 10^-k s that keeps the sum of all durations under 2^53
 /// ticks (2^50 where wires share links); sums of them are then exact.
