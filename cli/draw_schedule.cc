@@ -65,8 +65,8 @@ void schedule(const ScheduleOptions& options) {
         "interlock schedule --table");
   }
   if (scenario) return draw(options);
-  if (options.list)
-    return list("schedules", {}, false, options.command.json, options.command.quiet);
+  const CommandOptions& command = options.command;
+  if (options.list) return list("schedules", {}, false, command.json, command.quiet);
   if (!options.command.json.empty()) {
     throw Error("--table prints a page of Markdown; expected no --json, or --list --json FILE");
   }

@@ -40,7 +40,7 @@ bool validate_published(const PublishedOptions& options);
 /// Loads every file without running it, and says "ok" for those that are right.
 void check(const CommandOptions& options);
 /// Prints what names stand for: "models", "machines", "schedules", "frameworks"; empty: all of
-/// them.
+/// them. `files`: of models, in place of those that ship. Throws: Error for files of others.
 void list(const std::string& what, const std::vector<std::string>& files, bool devices,
           const std::string& json, bool quiet);
 /// Draws a step of each scenario; or explains every schedule, or prints docs/schedules.md.
