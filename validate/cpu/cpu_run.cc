@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "validate/stage/shard.h"
 
 namespace interlock {
 namespace {
@@ -164,9 +165,9 @@ void join(RunOnCpu& run, int event, int rank, int micro_batch) {
 }
 
 /// Returns the shard of replica `number` of a block.
-Block shard_of(const Block& block, std::int64_t shard_bytes, std::size_t number) {
-  const std::int64_t begin = std::min(block.bytes, static_cast<std::int64_t>(number) * shard_bytes);
-  return {.data = block.data + begin, .bytes = std::min(shard_bytes, block.bytes - begin)};
+Block own_block(const Block& block, std::int64_t shard_bytes, std::size_t number) {
+  const auto [begin, bytes] = shard_of(block.bytes, shard_bytes, number);
+  return {.data = block.data + begin, .bytes = bytes};
 }
 
 /// Clears all of a block but the shard of replica `number`.
@@ -203,19 +204,19 @@ void exchange(RunOnCpu& run, int event, int micro_batch) {
     return;
   }
   for (std::size_t i = 0; i < blocks.size(); ++i) {
-    const Block shard = shard_of(blocks[i], shard_bytes, i);
+    const Block shard = own_block(blocks[i], shard_bytes, i);
     if (kind == CollectiveKind::AllGather) {
       for (std::size_t to = 0; to < blocks.size(); ++to) {
         if (to == i) continue;
-        device.copy(shard_of(blocks[to], shard_bytes, i).data, shard.data, shard.bytes);
+        device.copy(own_block(blocks[to], shard_bytes, i).data, shard.data, shard.bytes);
       }
     } else if (i > 0) {
-      device.copy(shard.data, shard_of(first, shard_bytes, i).data, shard.bytes);
+      device.copy(shard.data, own_block(first, shard_bytes, i).data, shard.bytes);
       clear_others(device, blocks[i], shard);
     }
   }
   if (kind == CollectiveKind::ReduceScatter) {
-    clear_others(device, first, shard_of(first, shard_bytes, 0));
+    clear_others(device, first, own_block(first, shard_bytes, 0));
   }
 }
 

@@ -135,6 +135,24 @@ NcclGroup::~NcclGroup() {
   for (Communicator one : communicators_) nccl().destroy(one);
 }
 
+namespace {
+
+/// Issues the part of each member, as `issue(member)` does, in one group call. Throws: Error in the
+/// words of `what` with the first problem.
+template <class Issue>
+void issue_together(std::size_t members, const std::string& what, const Issue& issue) {
+  require_nccl(nccl().group_start(), ("begin " + what).c_str());
+  int first = 0;
+  for (std::size_t member = 0; member < members; ++member) {
+    const int status = issue(member);
+    if (first == 0) first = status;
+  }
+  require_nccl(nccl().group_end(), ("end " + what).c_str());
+  require_nccl(first, ("share in " + what).c_str());
+}
+
+}  // namespace
+
 void NcclGroup::transfer(const End& from, const End& to, std::int64_t bytes) {
   const auto count = static_cast<std::size_t>(bytes);
   require_nccl(nccl().group_start(), "begin a message");
@@ -184,14 +202,9 @@ void NcclGroup::collective(CollectiveKind kind, const std::vector<Share>& shares
   CHECK(shares.size() == communicators_.size(), "a share of every member");
   const auto numbers = static_cast<std::size_t>(bytes / 2);
   CHECK(numbers % shares.size() == 0, "numbers that divide among the members");
-  require_nccl(nccl().group_start(), "begin a collective");
-  int first = 0;
-  for (std::size_t member = 0; member < shares.size(); ++member) {
-    const int status = issue_share(kind, shares[member], numbers, communicators_, member);
-    if (first == 0) first = status;
-  }
-  require_nccl(nccl().group_end(), "end a collective");
-  require_nccl(first, "share in a collective");
+  issue_together(shares.size(), "a collective", [&](std::size_t member) {
+    return issue_share(kind, shares[member], numbers, communicators_, member);
+  });
 }
 
 namespace {
@@ -203,10 +216,10 @@ int issue_shards(CollectiveKind kind, const NcclGroup::Copy& copy,
   const int type = what.element == Element::Fp32 ? kFp32 : kBf16;
   int status = 0;
   for (std::size_t m = 0; m < members && status == 0; ++m) {
-    const std::int64_t first = std::min(what.numbers, static_cast<std::int64_t>(m) * what.shard);
-    const auto numbers = static_cast<std::size_t>(std::min(what.shard, what.numbers - first));
+    const NumberRange shard = shard_of(what.numbers, what.shard, m);
+    const auto numbers = static_cast<std::size_t>(shard.numbers);
     if (numbers == 0) break;
-    void* const at = static_cast<char*>(copy.block) + first * bytes_of(what.element);
+    void* const at = static_cast<char*>(copy.block) + shard.first * bytes_of(what.element);
     const int root = static_cast<int>(m);
     status = kind == CollectiveKind::ReduceScatter
                  ? nccl().reduce(at, at, numbers, type, kSum, root, own, copy.stream)
@@ -242,14 +255,9 @@ int issue_exchange(CollectiveKind kind, const NcclGroup::Copy& copy,
 void NcclGroup::exchange(CollectiveKind kind, const std::vector<Copy>& copies,
                          const Replicated& what) {
   CHECK(copies.size() == communicators_.size(), "a block of every member");
-  require_nccl(nccl().group_start(), "begin an exchange");
-  int first = 0;
-  for (std::size_t member = 0; member < copies.size(); ++member) {
-    const int status = issue_exchange(kind, copies[member], what, communicators_, member);
-    if (first == 0) first = status;
-  }
-  require_nccl(nccl().group_end(), "end an exchange");
-  require_nccl(first, "share in an exchange");
+  issue_together(copies.size(), "an exchange", [&](std::size_t member) {
+    return issue_exchange(kind, copies[member], what, communicators_, member);
+  });
 }
 
 }  // namespace interlock::cuda

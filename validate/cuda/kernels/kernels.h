@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "validate/executors/cuda_options.h"
+#include "validate/stage/shard.h"
 
 namespace interlock::cuda {
 
@@ -137,9 +138,6 @@ void descend(const Stream& stream, const DescentState& state, const DescentStep&
 
 // replicas.cu: the mean of a part of equal blocks of one GPU, added up in their order. All get it,
 // or `keeper` alone, and the others zeros. REQUIRES: at most kMostReplicas.
-struct NumberRange {
-  std::int64_t first = 0, numbers = 0;
-};
 void average_replicas(const Stream& stream, const std::vector<void*>& replicas, NumberRange part,
                       int keeper = -1);
 

@@ -12,12 +12,6 @@ namespace interlock::cuda {
 
 namespace {
 
-/// Returns the numbers of a block that `member` updates.
-NumberRange shard_of(std::int64_t numbers, std::int64_t shard, std::size_t member) {
-  const std::int64_t first = std::min(numbers, static_cast<std::int64_t>(member) * shard);
-  return {first, std::min(shard, numbers - first)};
-}
-
 /// Clears all of a block but a shard: no update does, and the next gradients are added to it.
 void clear_others(const Stream& stream, const Block& block, NumberRange shard) {
   const std::int64_t size = bytes_of(stream.element);
