@@ -117,6 +117,24 @@ std::map<std::string, std::vector<double>> part_of(const Outcome& outcome,
   return arrays;
 }
 
+double worst_mean_loss(const Losses& all, const Losses& one, int replicas) {
+  const auto as_many = [&](const auto& of_all, const auto& of_one) {
+    return of_all.size() == of_one.size() * static_cast<std::size_t>(replicas);
+  };
+  if (!std::equal(all.begin(), all.end(), one.begin(), one.end(), as_many)) {
+    throw Error("not as many losses as replicas have");
+  }
+  double worst = 0;
+  for (std::size_t stage = 0; stage < one.size(); ++stage) {
+    for (const auto& [batch, loss] : one[stage]) {
+      double mean = 0;
+      for (int r = 0; r < replicas; ++r) mean += all[stage].at(batch * replicas + r) / replicas;
+      worst = std::max(worst, std::abs(mean / loss - 1));
+    }
+  }
+  return worst;
+}
+
 double distance(const std::vector<double>& a, const std::vector<double>& b) {
   REQUIRE(a.size() == b.size());
   double difference = 0, size = 0;
