@@ -129,7 +129,7 @@ double worst_mean_loss(const Losses& all, const Losses& one, int replicas) {
     for (const auto& [batch, loss] : one[stage]) {
       double mean = 0;
       for (int r = 0; r < replicas; ++r) mean += all[stage].at(batch * replicas + r) / replicas;
-      worst = std::max(worst, std::abs(mean / loss - 1));
+      worst = std::max(worst, std::abs(mean - loss) / (1 + std::abs(loss)));
     }
   }
   return worst;

@@ -60,8 +60,8 @@ std::map<std::string, std::vector<double>> part_of(const Outcome& outcome,
                                                    const std::string& prefix);
 /// Losses by stage and micro-batch, as of an Outcome.
 using Losses = std::vector<std::map<int, double>>;
-/// Returns how far the mean loss of `replicas`, relative to that of one copy all of whose
-/// micro-batches hold their samples, is off at most. Throws: if there are not as many.
+/// Returns how far the mean loss of `replicas` is off at most, relative to 1 more than that of one
+/// copy, all of whose micro-batches hold their samples. Throws: if there are not as many.
 double worst_mean_loss(const Losses& all, const Losses& one, int replicas);
 /// |a - b| / |b|, over all numbers of an array.
 double distance(const std::vector<double>& a, const std::vector<double>& b);
