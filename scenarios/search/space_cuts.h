@@ -28,7 +28,7 @@ struct SpaceSize {
 
 /// Leaves out the values that are the least likely to be of use among keys that `request` does not
 /// name: the first cut is `cut` 0. Returns what was left out, in words; empty: there is nothing
-/// more. Sets `any` to whether the request changed.
+/// more. Sets `any` to whether such a key was open.
 std::string cut_space(int cut, const SpaceSize& size, SearchRequest& request, bool& any);
 
 }  // namespace interlock

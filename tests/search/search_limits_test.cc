@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "scenarios/contract/set_key.h"
 #include "scenarios/search/plan_search.h"
+#include "scenarios/search/space_cuts.h"
 #include "scenarios/sweep/sweep_plan.h"
 
 namespace interlock::search_limits_test {
@@ -207,7 +208,7 @@ JsonValue straddling() {
       "cluster": {"machine": "dgx-h100", "nodes": 3, "devices": 24},
       "training": {"strategy": "global", "global_batch_size": 48, "precision": "bf16",
                    "optimizer": "adam", "steps": 2},
-      "search": {"tensor": [1], "pipeline": [1, 2], "zero_stage": [1], "schedule": "1f1b",
+      "search": {"tensor": [1], "pipeline": [1, 2], "expert": [6], "zero_stage": [1], "schedule": "1f1b",
                  "recompute": "none", "expert_overlap": "none"}})",
                     "straddling.json");
 }
@@ -230,9 +231,36 @@ TEST_CASE(
   few.most_flows_of_leader = 1;
   const SearchResult none = search_plans(straddling(), few, 2);
   REQUIRE(!none.plans.empty());
-  const bool one_folds = none.counts.judged > 0;
-  CHECK(none.plans.front().estimate.too_large == !one_folds);
+  CHECK(none.counts.judged == 0);  // so that the best above was simulated as it led
+  CHECK(none.plans.front().estimate.too_large);
   CHECK(none.counts.too_large > 0);
+}
+
+TEST_CASE("a space is cut among keys that are not named, and grows by none") {
+  const SpaceSize size = {8, 24, 48, true, true, {1, 2, 3, 6, 128}};
+  const auto cut_by = [&](SearchRequest request) {
+    std::vector<std::string> words;
+    for (int cut = 0;; ++cut) {
+      bool any = false;
+      const std::string left_out = cut_space(cut, size, request, any);
+      if (left_out.empty()) return std::pair(request, words);
+      if (any) words.push_back(left_out);
+    }
+  };
+  const auto [open, all] = cut_by({});
+  CHECK(all.size() == 6);
+  CHECK(open.tensor == std::vector{1, 2, 4, 8});
+  CHECK(open.pipeline == std::vector{1, 2, 4, 8, 16});
+  CHECK(open.context == std::vector{1, 2});
+  CHECK(open.expert_tensor == std::vector{1});
+
+  SearchRequest named;
+  named.tensor = {3, 6};
+  named.context = {3};
+  const auto [kept, fewer] = cut_by(named);
+  CHECK(fewer.size() == 4);
+  CHECK(kept.tensor == std::vector{3, 6});
+  CHECK(kept.context == std::vector{3});
 }
 
 TEST_CASE("the reserve is a context, communicators and what the allocator keeps") {
