@@ -208,7 +208,8 @@ JsonValue straddling() {
       "cluster": {"machine": "dgx-h100", "nodes": 3, "devices": 24},
       "training": {"strategy": "global", "global_batch_size": 48, "precision": "bf16",
                    "optimizer": "adam", "steps": 2},
-      "search": {"tensor": [1], "pipeline": [1, 2], "expert": [6], "zero_stage": [1], "schedule": "1f1b",
+      "search": {"tensor": [1], "pipeline": [1, 2], "expert": [6], "zero_stage": [1],
+                 "schedule": "1f1b",
                  "recompute": "none", "expert_overlap": "none"}})",
                     "straddling.json");
 }
