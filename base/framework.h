@@ -76,8 +76,9 @@ struct Framework {
   /// Memory of a process's context on a device, which no peak has; none: that of kernels which are
   /// loaded as they are used.
   std::optional<Bytes> context_memory = {};
-  /// Products in 8 bits keep their inputs so for the backward, where their weights are trained.
-  bool keeps_8_bits = false;
+  /// Products in 8 or 4 bits keep their inputs so for the backward, where their weights are
+  /// trained.
+  bool keeps_narrow = false;
   /// Bytes that the softmax over attention scores moves, over those of one that also scales them.
   double softmax_traffic = 1;
   /// Its kernel takes that many heads of samples at once, and is there for multiples alone: else

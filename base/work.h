@@ -26,8 +26,8 @@ enum class OpClass {
 inline constexpr int kOpClasses = 9;
 
 /// Number format of the main computation; accumulation and masters are fp32 throughout.
-enum class Precision { Fp32, Tf32, Fp16, Bf16, Fp8 };
-inline constexpr int kPrecisions = 5;
+enum class Precision { Fp32, Tf32, Fp16, Bf16, Fp8, Fp4 };
+inline constexpr int kPrecisions = 6;
 
 /// Which part of its operator a kernel is. What measured kernels are told apart by.
 enum class OpRole { Other, Forward, InputGradient, WeightGradient };

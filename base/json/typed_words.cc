@@ -46,7 +46,9 @@ struct TypedName {
 };
 
 constexpr TypedName kNames[] = {{"bfloat16", "bf16"}, {"float16", "fp16"}, {"half", "fp16"},
-                                {"float32", "fp32"},  {"float", "fp32"},   {"float8", "fp8"}};
+                                {"float32", "fp32"},  {"float", "fp32"},   {"float8", "fp8"},
+                                {"float4", "fp4"},    {"mxfp8", "fp8"},    {"mxfp4", "fp4"},
+                                {"nvfp4", "fp4"}};
 
 constexpr TypedName kUnits[] = {
     {"Tbps", "Tb/s"},      {"Gbps", "Gb/s"},        {"Mbps", "Mb/s"},

@@ -68,8 +68,9 @@ bool is_unaligned(const Work& work, const Device& device, Precision precision) {
 
 Seconds compute_time(const Work& work, const Device& device, Precision precision) {
   if (work.flops == Flops()) return Seconds();
-  // In 8-bit training only the products of linear layers and convolutions are in 8 bits.
-  const bool wide = precision == Precision::Fp8 && work.op_class != OpClass::Gemm &&
+  // In training of 8 or 4 bits only the products of linear layers and convolutions have these.
+  const bool narrow = precision == Precision::Fp8 || precision == Precision::Fp4;
+  const bool wide = narrow && work.op_class != OpClass::Gemm &&
                     work.op_class != OpClass::Convolution && supports(device, Precision::Bf16);
   if (wide) precision = Precision::Bf16;
   CHECK(supports(device, precision),
@@ -81,6 +82,7 @@ Seconds compute_time(const Work& work, const Device& device, Precision precision
   const Efficiency& efficiency = device.efficiency[static_cast<std::size_t>(op_class)];
   double share = efficiency.compute;
   if (precision == Precision::Fp8) share = efficiency.compute_fp8.value_or(share);
+  if (precision == Precision::Fp4) share = efficiency.compute_fp4.value_or(share);
   if (precision == Precision::Fp32) share = efficiency.compute_fp32.value_or(share);
   if (op_class == OpClass::Gemm) share *= tiled_share(work, tiles_at(device, precision));
   if (op_class == OpClass::Attention)
@@ -109,7 +111,7 @@ bool at_peak_rates(const Device& device, OpClass op_class) {
 }
 
 const std::vector<std::string>& precision_names() {
-  static const std::vector<std::string> names = {"fp32", "tf32", "fp16", "bf16", "fp8"};
+  static const std::vector<std::string> names = {"fp32", "tf32", "fp16", "bf16", "fp8", "fp4"};
   return names;
 }
 

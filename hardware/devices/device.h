@@ -30,6 +30,7 @@ struct Efficiency {
   double compute = 1;                       // of the peak flop rate, in (0, 1]
   double memory = 1;                        // of the memory bandwidth, in (0, 1]
   std::optional<double> compute_fp8 = {};   // of the peak in 8 bits; none: as `compute`
+  std::optional<double> compute_fp4 = {};   // of the peak in 4 bits, likewise
   std::optional<double> compute_fp32 = {};  // of the peak in fp32, likewise
 };
 
@@ -64,8 +65,8 @@ const std::vector<std::string>& op_class_names();
 /// Returns "table", "kernel", "roofline" and "datasheet", by PricedBy.
 const std::vector<std::string>& priced_by_names();
 
-/// Returns "fp32", "tf32", "fp16", "bf16" and "fp8", by Precision, as scenarios and catalogue files
-/// write it.
+/// Returns "fp32", "tf32", "fp16", "bf16", "fp8" and "fp4", by Precision, as scenarios and
+/// catalogue files write it.
 const std::vector<std::string>& precision_names();
 
 /// Returns true if `device` can price work whose duration was not measured.

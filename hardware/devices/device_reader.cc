@@ -121,6 +121,7 @@ void read_efficiencies(Section& parent, Device& device) {
     device.efficiency[i].compute = shares.number("compute");
     device.efficiency[i].memory = shares.number("memory");
     device.efficiency[i].compute_fp8 = shares.written_number("compute_fp8");
+    device.efficiency[i].compute_fp4 = shares.written_number("compute_fp4");
     device.efficiency[i].compute_fp32 = shares.written_number("compute_fp32");
     shares.finish();
   }
@@ -192,6 +193,7 @@ const std::vector<ContractObject>& device_contract() {
        .meaning = "Shares of the peaks that kernels of one class reach.",
        .keys = {{"compute", share, "1", "Of the peak flop rate."},
                 {"compute_fp8", share, "`compute`", "Of the peak flop rate in 8 bits."},
+                {"compute_fp4", share, "`compute`", "Of the peak flop rate in 4 bits."},
                 {"compute_fp32", share, "`compute`", "Of the peak flop rate in fp32."},
                 {"memory", share, "1", "Of the memory bandwidth."}}}};
   return objects;

@@ -91,10 +91,17 @@ double element_bytes(Precision precision) {
       return 4;
     case Precision::Fp16:
     case Precision::Bf16:
-    case Precision::Fp8:  // of what products read; tensors stay in 16 bits
+    case Precision::Fp8:  // of what products read, as Fp4; tensors stay in 16 bits
+    case Precision::Fp4:
       return 2;
   }
-  CHECK(false, "a precision should be one of the five");
+  CHECK(false, "a precision should be one of the six");
+}
+
+std::optional<NumberFormat> product_format(Precision precision) {
+  if (precision == Precision::Fp8) return NumberFormat::Fp8;
+  if (precision == Precision::Fp4) return NumberFormat::Nvfp4;
+  return std::nullopt;
 }
 
 namespace {

@@ -74,6 +74,9 @@ struct WeightCount {
 /// Returns the bytes of one element of a tensor in `precision`. 8-bit training keeps tensors in 16
 /// bits; its linear layers multiply 8-bit copies (NVIDIA Transformer Engine's recipe).
 double element_bytes(Precision precision);
+/// Returns the format in which products of linear layers read their operands under `precision`,
+/// where it is narrower than that of the tensors.
+std::optional<NumberFormat> product_format(Precision precision);
 
 /// Bytes held for trainable weights.
 struct Footprint {

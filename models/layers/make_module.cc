@@ -164,20 +164,25 @@ void append_addition(Module& module, const BuildOptions& options) {
          OpRole::WeightGradient);
 }
 
-/// 8-bit training casts what a linear layer multiplies, and transposes it for the other products:
-/// 16-bit tensors read, two 8-bit ones written. Weights are cast once a step and not counted.
-/// Source: NVIDIA Transformer Engine's recipe for FP8, user guide, "Using FP8".
-Work cast_of(double elements) {
-  return {.op_class = OpClass::Elementwise, .bytes = Bytes(4 * elements)};
+/// Returns the cast to `format` of what a linear layer multiplies, with its transpose for the other
+/// products: 16-bit tensors read, two narrow ones written. Those of 4 bits have a scale for the
+/// whole tensor, too, so that they are read once before for its largest element. Weights are cast
+/// once a step and not counted. Sources: NVIDIA Transformer Engine's recipe for FP8, user guide,
+/// "Using FP8"; NVIDIA, Pretraining Large Language Models with NVFP4, arXiv 2509.25149, section 4.
+Work cast_of(double elements, NumberFormat format) {
+  const double reads = format == NumberFormat::Nvfp4 ? 2 : 1;
+  return {.op_class = OpClass::Elementwise,
+          .bytes = Bytes((2 * reads + 2 * stored_bytes(format)) * elements)};
 }
 
-/// Lets each product of a layer keep its input as it reads it, in 8 bits, and others that read that
-/// in 16 bits keep it so. Source: _Linear and _LayerNormLinear of
+/// Lets each product of a layer keep its input as it reads it, at `narrow` bytes an element, and
+/// others that read that in 16 bits keep it so. Source: _Linear and _LayerNormLinear of
 /// transformer_engine/pytorch/module (NVIDIA/TransformerEngine): of a quantised input only what the
-/// gradient of the weights reads stays, a byte an element.
-std::vector<Operator> keeping_bytes(std::vector<Operator> operators, double element) {
+/// gradient of the weights reads stays.
+std::vector<Operator> keeping_bytes(std::vector<Operator> operators, double element,
+                                    double narrow) {
   for (Operator& op : operators) {
-    if (op.linear) op.stash = (op.stash + op.shared_stash) / element;
+    if (op.linear) op.stash = (op.stash + op.shared_stash) * (narrow / element);
     if (op.output_read == Bytes(0)) continue;
     op.inner_stash += op.output_read;
     op.outputs.clear();  // they are inside
@@ -199,10 +204,14 @@ std::vector<Operator> keeping_narrow_activations(std::vector<Operator> operators
   return operators;
 }
 
-void append_casts(std::vector<Work>& works, const Operator& op, bool backward) {
+/// Adds the casts of what `op` multiplies, where `precision` asks for some.
+void append_casts(std::vector<Work>& works, const Operator& op, Precision precision,
+                  bool backward) {
+  const auto format = product_format(precision);
+  if (!format) return;
   if (op.forward.op_class != OpClass::Gemm || op.parameters == 0) return;
   const ProductShape& shape = op.forward.shape;
-  Work cast = cast_of(shape.m * (backward ? shape.n : shape.k) * shape.batch);
+  Work cast = cast_of(shape.m * (backward ? shape.n : shape.k) * shape.batch, *format);
   cast.replayed = op.replayed;
   append(works, cast, backward ? OpRole::InputGradient : OpRole::Forward, op.place);
 }
@@ -287,7 +296,7 @@ void append_copies(std::vector<Work>& works, const Operator& op,
 
 /// Runs `op` forward again, by `share`.
 void run_again(Module& module, const Operator& op, const BuildOptions& options, double share = 1) {
-  if (options.precision == Precision::Fp8) append_casts(module.recompute, op, false);
+  append_casts(module.recompute, op, options.precision, false);
   Work again = forward_work(op, options.framework);
   again.flops *= share;
   again.bytes *= share;
@@ -435,18 +444,19 @@ void share_input(Operator& op) { op.shared_stash = std::exchange(op.stash, Bytes
 
 Module make_module(const ModuleFrame& frame, const std::vector<Operator>& given,
                    const BuildOptions& options) {
-  const bool casts = options.precision == Precision::Fp8;
   const bool adapts = options.adapters.rank > 0;
   std::vector<Operator> operators = adapts ? adapted(given, options) : given;
-  if (casts && options.framework.keeps_8_bits && !adapts) {
-    operators = keeping_bytes(std::move(operators), element_bytes(options.precision));
+  const auto format = product_format(options.precision);
+  if (format && options.framework.keeps_narrow && !adapts) {
+    operators = keeping_bytes(std::move(operators), element_bytes(options.precision),
+                              stored_bytes(*format));
   }
   if (options.narrow_activations) {
     operators = keeping_narrow_activations(std::move(operators), element_bytes(options.precision));
   }
   Module module = {.name = frame.name, .output = frame.output};
   for (const Operator& op : operators) {
-    if (casts) append_casts(module.forward, op, false);
+    append_casts(module.forward, op, options.precision, false);
     append(module.forward, forward_work(op, options.framework), OpRole::Forward, op.place);
     append_copies(module.forward, op, op.forward_exchanges, options.framework, OpRole::Forward);
     append_exchanges(module.forward_exchanges, op.forward_exchanges);
@@ -456,7 +466,7 @@ Module make_module(const ModuleFrame& frame, const std::vector<Operator>& given,
     if (op.softmaxes > 0) module.scores = std::max(module.scores, op.inner_stash);
   }
   for (auto op = operators.rbegin(); op != operators.rend(); ++op) {
-    if (casts) append_casts(module.backward_input, *op, true);
+    append_casts(module.backward_input, *op, options.precision, true);
     append(module.backward_input, input_work(*op, options.framework), OpRole::InputGradient,
            op->place);
     append_copies(module.backward_input, *op, op->input_exchanges, options.framework,

@@ -101,7 +101,7 @@ void ExportedPlan::check_plan() {
             "(activation_func_fp8_input_store of Megatron-Core); expected training");
   refuse_if(plan().copies > 1, "/training/schedule", "keeps one copy of the model");
   refuse_if(q.training().precision == Precision::Tf32, "/training/precision",
-            "is told tf32 by PyTorch; expected bf16, fp16, fp32 or fp8");
+            "is told tf32 by PyTorch; expected bf16, fp16, fp32, fp8 or fp4");
   for (std::size_t s = 0; s < plan().rank_of_stage.size(); ++s) {
     if (plan().rank_of_stage[s] != static_cast<int>(s) % layout.ranks()) {
       refuse("/parallel/placement", "lays stages in loops");

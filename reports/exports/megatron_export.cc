@@ -369,8 +369,11 @@ void add_training(ExportedPlan& e, MegatronLines& a) {
   a.add("global-batch-size", e.global_batch_size());
   const Training& training = q.training();
   if (training.precision == Precision::Fp16) a.add("fp16");
-  if (training.precision == Precision::Bf16 || training.precision == Precision::Fp8) a.add("bf16");
-  if (training.precision == Precision::Fp8) a.add("fp8-format", "hybrid");
+  const bool eight = training.precision == Precision::Fp8;
+  const bool four = training.precision == Precision::Fp4;
+  if (training.precision == Precision::Bf16 || eight || four) a.add("bf16");
+  if (eight) a.add("fp8-format", "hybrid");
+  if (four) a.add("fp4-format", "e2m1");
   const bool adam = training.optimizer == Optimizer::Adam;
   a.add("optimizer", adam ? "adam" : "sgd");
   if (training.optimizer == Optimizer::Sgd) a.add("sgd-momentum", "0");

@@ -237,6 +237,8 @@ constexpr std::array kMattering = std::to_array<Mattering>({
     {"external-cuda-graph", kGraph},
     {"fine-grained-activation-offloading", "activations stay on the device"},
     {"first-last-layers-bf16", kPrecision},
+    {"fp4-param", "weights are kept in 16 bits"},
+    {"fp4-recipe", "products take the time of the device's one 4-bit format"},
     {"fp8-param", "weights are kept in 16 bits"},
     {"fsdp-double-buffer", "gathered weights have the memory that ZeRO 3 takes by itself"},
     {"fsdp-manual-registration", kPriced},

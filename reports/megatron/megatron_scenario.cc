@@ -377,7 +377,7 @@ void add_offload(Settings& a, const Degrees& d, int layers, Json& training) {
 }
 
 std::string precision_of(Settings& a) {
-  if (a.text("fp4-format")) a.refuse("fp4-format", "4-bit training has no counterpart");
+  if (a.text("fp4-format")) return "fp4";
   const bool eight = a.text("fp8-format").has_value() || a.flag("fp8-hybrid") || a.flag("fp8-e4m3");
   if (eight) {
     const std::string recipe = a.text("fp8-recipe").value_or("delayed");

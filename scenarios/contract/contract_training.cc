@@ -53,27 +53,29 @@ std::vector<ContractKey> training_work() {
 
 /// Returns the keys of weights: their formats and states, and which of them are trained.
 std::vector<ContractKey> training_weights() {
-  return {{"precision", one_of(precision_names()), "bf16",
-           "Number format of the main computation; the device must support it. `fp8`: products of "
-           "linear layers only, with attention and all tensors in 16 bits."},
-          {"optimizer", optimizer_type(), "sgd-momentum",
-           "Decides the optimiser's states and the time of an update: the `kind` of an optimiser, "
-           "or an object."},
-          {"weights", one_of({"training", "fp8", "mxfp8", "nvfp4"}), "training",
-           "Format in which the matrices of layers are stored, with its scales; products take the "
-           "time of `precision`, which is then `fp8`. Embeddings, readouts, norms and biases stay "
-           "in 16 bits."},
-          {"weight_copies", whole(1, 2), "2",
-           "Copies of weights in another format than the training's: one is read by rows, one by "
-           "columns. Blackwell reads `fp8` both ways (1)."},
-          {"lora", object("training.lora"), "all weights are trained",
-           "Low-rank adapters beside the products of every layer; all other weights are frozen: "
-           "no "
-           "gradient, no state, no exchange. Transformers under global training."},
-          {"frozen_modules", whole(0, 1e6), "0",
-           "Modules of the model, from its start (the embedding is one), whose weights are "
-           "frozen, "
-           "and which no gradient passes: they keep nothing. Global training."}};
+  return {
+      {"precision", one_of(precision_names()), "bf16",
+       "Number format of the main computation; the device must support it. `fp8`, with any kind of "
+       "scales (MXFP8 too), and `fp4` (NVFP4, MXFP4): products of linear layers only, with "
+       "attention and all tensors in 16 bits."},
+      {"optimizer", optimizer_type(), "sgd-momentum",
+       "Decides the optimiser's states and the time of an update: the `kind` of an optimiser, "
+       "or an object."},
+      {"weights", one_of({"training", "fp8", "mxfp8", "nvfp4"}), "training",
+       "Format in which the matrices of layers are stored, with its scales; products take the "
+       "time of `precision`, which is then `fp8`, or `fp4` with `nvfp4`. Embeddings, "
+       "readouts, norms and biases stay in 16 bits."},
+      {"weight_copies", whole(1, 2), "2",
+       "Copies of weights in another format than the training's: one is read by rows, one by "
+       "columns. Blackwell reads `fp8` both ways (1)."},
+      {"lora", object("training.lora"), "all weights are trained",
+       "Low-rank adapters beside the products of every layer; all other weights are frozen: "
+       "no "
+       "gradient, no state, no exchange. Transformers under global training."},
+      {"frozen_modules", whole(0, 1e6), "0",
+       "Modules of the model, from its start (the embedding is one), whose weights are "
+       "frozen, "
+       "and which no gradient passes: they keep nothing. Global training."}};
 }
 
 /// Returns the keys of what a forward keeps and where, of the framework, and of what is measured.
@@ -254,7 +256,8 @@ std::vector<ContractKey> kernel_keys() {
        "Bytes of each logit that the loss's backward makes beside what it kept."},
       {"fp8_inputs", one_of({"training", "fp8"}), "training",
        "Format in which products of a layer keep their inputs for the backward where `precision` "
-       "is `fp8`: as they come, in 16 bits, or in the 8 bits that they read. Not beside `lora`."},
+       "is `fp8` or `fp4`: as they come, in 16 bits, or (`fp8`) in the 8 or 4 bits that they "
+       "read. Not beside `lora`."},
       {"softmax_traffic", number(1, kMostTraffic), "1",
        "Bytes that the softmax over stored attention scores moves, over those of one kernel that "
        "also scales and masks them."},

@@ -96,7 +96,7 @@ Framework read_framework(const JsonNode& node, Diagnostics& diagnostics) {
   if (const auto context = section.get("context_memory")) {
     framework.context_memory = read_bytes(*context, diagnostics);
   }
-  framework.keeps_8_bits = section.choice("fp8_inputs") == 1;
+  framework.keeps_narrow = section.choice("fp8_inputs") == 1;
   framework.softmax_traffic = section.number("softmax_traffic");
   framework.softmax_group = section.number("softmax_group");
   framework.gradient_passes = section.number("gradient_passes");

@@ -74,7 +74,8 @@ void faster_arithmetic(const Baseline& baseline, std::vector<Change>& changes) {
   Change change{Change::Kind::Machine, "devices that compute twice as fast", {}};
   std::vector<std::string> names = {
       precision_names()[static_cast<std::size_t>(precision_of(scenario))]};
-  if (names.front() == "fp8") names.emplace_back("bf16");  // attention stays in 16 bits
+  if (names.front() == "fp8" || names.front() == "fp4")
+    names.emplace_back("bf16");  // attention stays in 16 bits
   // Tiles begin and end in a time that is told at the rate in 16 bits.
   if (names.front() == "fp32" || names.front() == "tf32")
     names.insert(names.end(), {"bf16", "fp16"});

@@ -309,6 +309,7 @@ void kernels(const Baseline& baseline, std::vector<Change>& changes) {
   const char* next = precision == "fp32"                          ? "tf32"
                      : precision == "tf32"                        ? "bf16"
                      : precision == "bf16" || precision == "fp16" ? "fp8"
+                     : precision == "fp8"                         ? "fp4"
                                                                   : nullptr;
   if (next == nullptr) return;
   changes.push_back({ChangeKind::Training,

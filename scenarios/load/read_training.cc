@@ -91,10 +91,12 @@ void read_update(Section& section, TrainingKeys& training) {
   training.asked.optimizer.weight_copies = section.count("weight_copies");
   if (weights == 0) return;
   training.asked.optimizer.weights = kWeights[static_cast<std::size_t>(weights)];
-  if (training.asked.precision != Precision::Fp8) {
-    report(diagnostics, *section.get("weights"),
-           "weights of 8 bits or fewer are multiplied in 8 bits; expected \"precision\": \"fp8\"");
-  }
+  const Precision precision = training.asked.precision;
+  const bool four = training.asked.optimizer.weights == NumberFormat::Nvfp4;
+  if (precision == Precision::Fp8 || (four && precision == Precision::Fp4)) return;
+  report(diagnostics, *section.get("weights"),
+         four ? "weights of 4 bits are multiplied in 4 or 8 bits; expected \"precision\": \"fp4\""
+              : "weights of 8 bits are multiplied in 8 bits; expected \"precision\": \"fp8\"");
 }
 
 /// The sizes of a batch that are written; `batch` is one replica's.

@@ -33,7 +33,8 @@ Device device_under(const Framework& framework, Device device) {
   Efficiency& attention = efficiency(OpClass::Attention);
   products.compute *= framework.product_speed;
   attention.compute *= framework.attention_speed;
-  for (std::optional<double>* own : {&products.compute_fp8, &products.compute_fp32}) {
+  for (std::optional<double>* own :
+       {&products.compute_fp8, &products.compute_fp4, &products.compute_fp32}) {
     if (*own) **own *= framework.product_speed;
   }
   if (attention.compute_fp32) *attention.compute_fp32 *= framework.attention_speed;

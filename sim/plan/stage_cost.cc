@@ -130,10 +130,10 @@ Bytes more_sent(const WeightCount& weights, const PriceInputs& inputs) {
          footprint_of(weights, inputs).weights;
 }
 
-/// Prices an update. Muon's products are of 16 bits where those of layers are of 8.
+/// Prices an update. Muon's products are of 16 bits where those of layers are narrower.
 OpCost price_update(const std::vector<Work>& work, PriceInputs inputs) {
   const bool multiplies = inputs.optimizer.kind == Optimizer::Muon;
-  const bool narrow = inputs.precision == Precision::Fp8;
+  const bool narrow = product_format(inputs.precision).has_value();
   if (multiplies && narrow && supports(inputs.device, Precision::Bf16)) {
     inputs.precision = Precision::Bf16;
   }

@@ -15,20 +15,21 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// A scenario file as these tests ask it: on H100s, without a framework, two steps.
+/// A scenario file as these tests ask it: on `machine`, without a framework, two steps.
 struct Asked {
   std::string file;
   int devices = 8;
   Words set = {};          // further overrides
   std::string model = {};  // for programs that are not told it
   std::string key = {};    // may be left out, by name
+  std::string machine = "dgx-h100";
 };
 
 Words overrides(const Asked& asked) {
   const std::string nodes = std::to_string((asked.devices + 7) / 8);
   Words words = {"sweep=null", "training.framework=null", "training.steps=2", "cluster=null",
-                 R"(cluster={"machine": "dgx-h100", "nodes": )" + nodes + R"(, "devices": )" +
-                     std::to_string(asked.devices) + "}"};
+                 R"(cluster={"machine": ")" + asked.machine + R"(", "nodes": )" + nodes +
+                     R"(, "devices": )" + std::to_string(asked.devices) + "}"};
   words.insert(words.end(), asked.set.begin(), asked.set.end());
   Words options;
   for (const std::string& word : words) options.insert(options.end(), {"--set", word});
@@ -70,7 +71,7 @@ std::string round_trip(const Asked& asked, const std::string& program) {
               program,
               file,
               "--cluster",
-              "dgx-h100",
+              asked.machine,
               "--devices",
               std::to_string(asked.devices),
               "--framework",
@@ -145,7 +146,7 @@ TEST_CASE("random plans go to Megatron's arguments and back") {
                  "model.dropout=" + one_of({"0", "0.1"}),
                  "model.bias=" + one_of({"true", "false"}),
                  "model.attention=" + one_of({"fused", "materialised"}),
-                 "training.precision=" + one_of({"bf16", "fp16", "fp32", "fp8"}),
+                 "training.precision=" + one_of({"bf16", "fp16", "fp32", "fp8", "fp4"}),
                  "training.optimizer=" + one_of({"adam", "sgd", "sgd-momentum"}),
                  "training.recompute=" + one_of({"none", "selective", "full"})};
     if (random() % 3 == 0) {
@@ -163,6 +164,7 @@ TEST_CASE("random plans go to Megatron's arguments and back") {
                                          "model.attention_gate=" + one_of({"true", "false"}),
                                          "model.attention_sinks=" + one_of({"true", "false"})});
     }
+    asked.machine = "dgx-b200";  // which computes in 4 bits
     const std::string round = one_of({"", R"(, "round": 8)"});
     asked.set.push_back(several ? R"(training.schedule={"kind": "interleaved", "chunks": 2)" +
                                       round + "}"

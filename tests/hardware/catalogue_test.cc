@@ -95,7 +95,7 @@ TEST_CASE("the catalogue holds the machines that scenarios may name") {
                "p5en-48xlarge",   "p6-b200-48xlarge", "pcie-a100-80g",   "pcie-l40s",
                "pcie-rtx-3090",   "pcie-rtx-4090",    "pcie-rtx-5090",   "tpu-v3-pod",
                "tpu-v5e-pod",     "tpu-v5p-pod",      "tpu-v6e-pod",     "tpu-v7-pod",
-               "trn1-32xlarge",   "trn2-48xlarge"});
+               "trn1-32xlarge",   "trn2-48xlarge",    "vr200-nvl72"});
   CHECK_EQ(
       device_names(),
       std::vector<std::string>{
@@ -103,7 +103,7 @@ TEST_CASE("the catalogue holds the machines that scenarios may name") {
           "gb300",     "h100",     "h20",           "h200",    "h800",     "l40s",     "mi300x",
           "mi325x",    "mi355x",   "p100",          "p40",     "rtx-3090", "rtx-4090", "rtx-5090",
           "t4",        "tpu-v3",   "tpu-v5e",       "tpu-v5p", "tpu-v6e",  "tpu-v7",   "trainium",
-          "trainium2", "v100-16g", "v100-32g"});
+          "trainium2", "v100-16g", "v100-32g",      "vr200"});
 }
 
 TEST_CASE("every machine loads complete, one node or one torus by default") {

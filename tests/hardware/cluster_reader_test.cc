@@ -196,11 +196,11 @@ TEST_CASE("a device that says too little, or too much, is refused") {
            "s.json:2: /cluster/device: missing key \"memory_bandwidth\"; expected a bandwidth such "
            "as \"300 GB/s\"\n"
            "s.json:2: /cluster/device/peak: no rate; expected at least one of fp32, tf32, fp16, "
-           "bf16 or fp8");
+           "bf16, fp8 or fp4");
   const std::string good = R"("memory": "1 GB", "memory_bandwidth": "1 TB/s", )";
-  CHECK_EQ(with_device("{" + good + R"("peak": {"fp64": "1 TFLOP/s"}})"),
-           "s.json:2: /cluster/device/peak/fp64: unknown key; known: fp32, tf32, fp16, "
-           "bf16, fp8");
+  CHECK_EQ(with_device("{" + good + R"("peak": {"int8": "1 TFLOP/s"}})"),
+           "s.json:2: /cluster/device/peak/int8: unknown key; known: fp32, tf32, fp16, "
+           "bf16, fp8, fp4");
   CHECK_EQ(with_device("{" + good + R"("peak": {"fp32": "1 TFLOP/s"},
                                        "efficiency": {"gemm": {"compute": 1.5}}})"),
            "s.json:3: /cluster/device/efficiency/gemm/compute: expected a number from 0.001 to 1, "

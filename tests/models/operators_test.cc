@@ -6,7 +6,8 @@
 namespace interlock::operators_test {
 namespace {
 
-TEST_CASE("8-bit training casts the operands of linear layers before it multiplies them") {
+TEST_CASE(
+    "training of 8 and 4 bits casts the operands of linear layers before it multiplies them") {
   const Operator op = linear({.rows = 10, .inputs = 20, .outputs = 30, .bias = false}, 2);
   const auto module = [&](Precision precision) {
     BuildOptions options;
@@ -21,6 +22,12 @@ TEST_CASE("8-bit training casts the operands of linear layers before it multipli
   CHECK(eight.forward[0].bytes == Bytes(4 * 10 * 20));
   CHECK(eight.backward_input[0].bytes == Bytes(4 * 10 * 30));
   CHECK(eight.forward[1].bytes == plain.forward[0].bytes);
+  const Module four = module(Precision::Fp4);
+  REQUIRE(four.forward.size() == 2);
+  MESSAGE("4 bits: 16 read for the largest element, 16 to cast, twice 4 written, with 8 for 16");
+  CHECK(four.forward[0].bytes == Bytes((2 + 2 + 2 * (0.5 + 1.0 / 16)) * 10 * 20));
+  CHECK(four.backward_input[0].bytes == Bytes((2 + 2 + 2 * (0.5 + 1.0 / 16)) * 10 * 30));
+  CHECK(four.forward[1].bytes == plain.forward[0].bytes);
 }
 
 TEST_CASE("a convolution multiplies each output with its window") {

@@ -131,8 +131,12 @@ class Extras {
     }
     if (chance(0.05)) training_["precision"] = "fp32";
     if (chance(0.05)) {
-      training_.update({{"precision", "fp8"}, {"weights", "mxfp8"}});
-      for_machines([](Json& machine) { machine["device"]["peak"]["fp8"] = "160 TFLOP/s"; });
+      const bool four = chance(0.5);
+      training_.update(
+          {{"precision", four ? "fp4" : "fp8"}, {"weights", four ? "nvfp4" : "mxfp8"}});
+      for_machines([&](Json& machine) {
+        machine["device"]["peak"][four ? "fp4" : "fp8"] = four ? "300 TFLOP/s" : "160 TFLOP/s";
+      });
     }
   }
 

@@ -12,11 +12,11 @@ namespace {
 
 /// Imports `text` as `kind` and returns the scenario, which `check` finds right.
 JsonValue imported(const std::string& kind, const std::string& file, const std::string& text,
-                   const std::vector<std::string>& more) {
+                   const std::vector<std::string>& more, const std::string& cluster = "dgx-h100") {
   const Folder folder;
   folder.file(file, text);
-  std::vector<std::string> words = {"import",   kind,    file,     "--cluster",
-                                    "dgx-h100", "--out", "s.json", "--quiet"};
+  std::vector<std::string> words = {"import", kind,    file,     "--cluster",
+                                    cluster,  "--out", "s.json", "--quiet"};
   words.insert(words.end(), more.begin(), more.end());
   const Outcome run = run_program(words, folder.path());
   CHECK(run.err == "");
@@ -267,6 +267,18 @@ checkpoint: {save: /tmp/x}
   CHECK(at(s, "training", "precision").text == "bf16");
   CHECK(at(s, "training", "recompute").text == "none");
   CHECK(at(s, "training", "activation_inputs").text == "fp8");
+}
+
+TEST_CASE("Megatron-Bridge's NVFP4 is training in 4 bits") {
+  const JsonValue s = imported("nemo", "bridge.yaml", R"(
+_target_: megatron.bridge.training.config.ConfigContainer
+model: {num_layers: 8, hidden_size: 1024, num_attention_heads: 16, vocab_size: 32000}
+train: {micro_batch_size: 1, global_batch_size: 16}
+dataset: {sequence_length: 4096}
+mixed_precision: bf16_with_nvfp4_mixed
+)",
+                               {"--devices", "8"}, "dgx-b200");
+  CHECK(at(s, "training", "precision").text == "fp4");
 }
 
 TEST_CASE("an experiment of Primus has its model beside it, or as an option") {

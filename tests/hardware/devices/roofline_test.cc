@@ -38,18 +38,29 @@ TEST_CASE("a kernel takes its launches plus the longer of arithmetic and traffic
              100e-6, "no launch of its own: 8e9 / (0.8 * 100e12)");
 }
 
-TEST_CASE("in 8-bit training only products are in 8 bits") {
-  Device device = round_device();
-  device.peak[static_cast<std::size_t>(Precision::Fp8)] = FlopsPerSecond(200e12);
-  device.launch_overhead = Seconds(0);
-  const auto time = [&](OpClass op_class) {
-    return time_of({.op_class = op_class, .flops = Flops(8e9)}, device, Precision::Fp8).value();
-  };
-  CHECK(time(OpClass::Gemm) == doctest::Approx(8e9 / (0.8 * 200e12)));
-  // Products between tokens: at the 16-bit rate.
-  CHECK(time(OpClass::Attention) == doctest::Approx(8e9 / (0.8 * 100e12)));
-  device.efficiency[static_cast<std::size_t>(OpClass::Gemm)].compute_fp8 = 0.5;
-  CHECK(time(OpClass::Gemm) == doctest::Approx(8e9 / (0.5 * 200e12)));
+TEST_CASE("in training of 8 or 4 bits only products of linear layers are in these") {
+  using Share = std::optional<double> Efficiency::*;
+  const std::tuple<Precision, double, Share> cases[] = {
+      {Precision::Fp8, 200e12, &Efficiency::compute_fp8},
+      {Precision::Fp4, 400e12, &Efficiency::compute_fp4}};
+  for (const auto& [precision, rate, share] : cases) {
+    Device device = round_device();
+    device.peak[static_cast<std::size_t>(precision)] = FlopsPerSecond(rate);
+    device.launch_overhead = Seconds(0);
+    const auto time = [&](OpClass op_class) {
+      return time_of({.op_class = op_class, .flops = Flops(8e9)}, device, precision).value();
+    };
+    CHECK(time(OpClass::Gemm) == doctest::Approx(8e9 / (0.8 * rate)));
+    INFO("products between tokens: at the rate of 16 bits");
+    CHECK(time(OpClass::Attention) == doctest::Approx(8e9 / (0.8 * 100e12)));
+    device.efficiency[static_cast<std::size_t>(OpClass::Gemm)].*share = 0.5;
+    CHECK(time(OpClass::Gemm) == doctest::Approx(8e9 / (0.5 * rate)));
+    INFO("of the other precision the share is the usual one");
+    const auto other = precision == Precision::Fp8 ? Precision::Fp4 : Precision::Fp8;
+    device.peak[static_cast<std::size_t>(other)] = FlopsPerSecond(300e12);
+    CHECK(time_of({.op_class = OpClass::Gemm, .flops = Flops(8e9)}, device, other).value() ==
+          doctest::Approx(8e9 / (0.8 * 300e12)));
+  }
 }
 
 TEST_CASE("products in fp32 reach a share of their own") {

@@ -1,4 +1,4 @@
-// Stash in 8 bits: what products keep of their inputs, counted by hand for each layer.
+// Stash in 8 and in 4 bits: what products keep of their inputs, counted by hand for each layer.
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
 
@@ -32,6 +32,12 @@ TEST_CASE("a dense block keeps a byte less of what each product reads, and two m
   INFO("the backward of stored scores does not read what attention made");
   CHECK(saved(R"("attention": "materialised")") ==
         kTokens * (kHidden + kAttention + kHidden + kInner));
+}
+
+TEST_CASE("in training of 4 bits products keep these, with a byte of scales for 16 elements") {
+  const double narrow = 0.5 + 1.0 / 16, less = 2 - narrow;
+  CHECK(saved(R"("attention": "fused")", {"cluster=dgx-b200", "training.precision=fp4"}) ==
+        kTokens * (less * kHidden - narrow * kAttention + less * (kHidden + kInner)));
 }
 
 TEST_CASE("a block that computes all again keeps its input as before") {

@@ -79,6 +79,9 @@ TEST_CASE("weights of eight bits are gathered in eight, block-scaled ones in six
   CHECK(gathered("fp8") == doctest::Approx(2 * (kAll - kMatrices) + kMatrices));
   CHECK(gathered("mxfp8") == doctest::Approx(2 * kAll));
   CHECK(gathered("nvfp4") == doctest::Approx(2 * kAll));
+  CHECK(priced({"cluster=dgx-b200", "parallel.zero_stage=1", "training.precision=fp4",
+                "training.weights=nvfp4"})
+            .gathered == doctest::Approx(2 * kAll));
 }
 
 TEST_CASE("only adapters have gradients and states, and are exchanged") {

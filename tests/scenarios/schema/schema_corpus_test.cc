@@ -126,6 +126,7 @@ const std::set<std::string> kNeedsTheLoader = {
     "unknown_machine",
     "unknown_model",
     "update_every",
+    "weights_of_4_bits",
     "weights_of_8_bits",
     "workload_not_there",
     "workload_of_one_file",
