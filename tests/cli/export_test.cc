@@ -67,18 +67,9 @@ std::string round_trip(const Asked& asked, const std::string& program) {
   if (!asked.key.empty() && written.out.find("\"/" + asked.key) != std::string::npos) {
     return written.out;
   }
-  Words in = {"import",
-              program,
-              file,
-              "--cluster",
-              asked.machine,
-              "--devices",
-              std::to_string(asked.devices),
-              "--framework",
-              "none",
-              "--out",
-              "made.json",
-              "--quiet"};
+  Words in = {"import", program, file, "--cluster", asked.machine};
+  in.insert(in.end(), {"--devices", std::to_string(asked.devices), "--framework", "none"});
+  in.insert(in.end(), {"--out", "made.json", "--quiet"});
   if (!asked.model.empty()) in.insert(in.end(), {"--model", asked.model});
   const Outcome read = run_program(in, folder.path());
   CHECK(read.err == "");
