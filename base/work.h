@@ -34,7 +34,19 @@ enum class OpRole { Other, Forward, InputGradient, WeightGradient };
 inline constexpr int kOpRoles = 4;
 
 /// Kernels of one class that take different times for equal work. Fused: attention in one kernel.
-enum class OpVariant { Plain, Relu, Gelu, Softmax, Add, Dropout, Momentum, Adam, Fused };
+/// StateSpace: chunks of tokens whose states decay, likewise without stored scores.
+enum class OpVariant {
+  Plain,
+  Relu,
+  Gelu,
+  Softmax,
+  Add,
+  Dropout,
+  Momentum,
+  Adam,
+  Fused,
+  StateSpace
+};
 
 /// Places of kernels in a layer whose tokens pass to experts and back beside other kernels:
 /// between these ways (Experts), beside the way there or back (of shared experts), or around them.
@@ -73,6 +85,11 @@ struct Work {
 /// Returns what the convention behind MFU counts of `work`. It differs for attention, where the
 /// convention counts the whole score matrix or half of it, whatever the kernel computes of it.
 inline Flops counted_flops(const Work& work) { return work.counted.value_or(work.flops); }
+
+/// Returns true if `work` lets tokens see each other and stores no scores.
+inline bool stores_no_scores(const Work& work) {
+  return work.variant == OpVariant::Fused || work.variant == OpVariant::StateSpace;
+}
 
 /// Returns a kernel whose duration is known, e.g. from a profile.
 inline Work measured_work(Seconds duration) {

@@ -131,6 +131,7 @@ constexpr std::string_view kShaping[] = {
     "topk_group",
     "topk_method",
     "moe_intermediate_size",
+    "moe_latent_size",
     "shared_expert_intermediate_size",
     "first_k_dense_replace",
     "moe_layer_freq",
@@ -213,12 +214,11 @@ constexpr std::string_view kListed[] = {"n_routed_experts", "num_experts_per_tok
                                         "n_shared_experts", "moe_intermediate_size"};
 
 /// Fields that shape a model as no key of ours can say.
-constexpr std::string_view kUnmodelled[] = {"is_encoder_decoder",  "add_cross_attention",
-                                            "moe_latent_size",     "index_head_dim",
-                                            "index_n_heads",       "index_topk",
-                                            "lm_head_bias",        "mtp_hybrid_override_pattern",
-                                            "laurel_rank",         "hidden_size_per_layer_input",
-                                            "num_kv_shared_layers"};
+constexpr std::string_view kUnmodelled[] = {"is_encoder_decoder",   "add_cross_attention",
+                                            "index_head_dim",       "index_n_heads",
+                                            "index_topk",           "lm_head_bias",
+                                            "laurel_rank",          "mtp_hybrid_override_pattern",
+                                            "num_kv_shared_layers", "hidden_size_per_layer_input"};
 
 /// Fields that change neither time nor memory of a training.
 constexpr std::string_view kSilent[] = {

@@ -265,6 +265,9 @@ class Translation {
       return;
     }
     copy(kExpertCopies, model_);
+    if (fields_.is_true("moe_latent_size")) {
+      put("expert_latent_size", *fields_.find("moe_latent_size"));
+    }
     // DeepSeek-V2 Lite names groups, and takes the best of all experts.
     const JsonValue* method = fields_.find("topk_method");
     const bool of_all = method != nullptr && method->text == "greedy";

@@ -66,6 +66,23 @@ bool is_unaligned(const Work& work, const Device& device, Precision precision) {
   return std::fmod(work.shape.k, kAligned) != 0 || std::fmod(work.shape.n, kAligned) != 0;
 }
 
+/// What a multiprocessor reaches in chunks of a state-space model, whose every score and state is
+/// scaled by a decay: vector units limit it, not matrix units. Forward, measured: 11.7 million
+/// tokens a second on an H100 of 132 multiprocessors, 128 heads of 64 channels, one group of 128
+/// states, chunks of 256 tokens (6.33 Mflop a token without what lies beyond the diagonal), 8192 to
+/// 262144 tokens, by Triton's kernels of state-spaces/mamba (vllm-project/vllm, pull request 27299,
+/// "Original"; a fused kernel reaches twice as much). Backward: fit on one row, Nemotron 3 Nano on
+/// eight GB300 with NeMo 26.04 (validate/published/measurements/nvidia-megatron-bridge.json).
+constexpr FlopsPerSecond kStateSpaceForward{0.56e12}, kStateSpaceBackward{0.17e12};
+
+/// Returns the least time that the vector units of `device` take for `work`.
+Seconds vector_time(const Work& work, const Device& device) {
+  const int multiprocessors = device.tiles.multiprocessors;
+  if (work.variant != OpVariant::StateSpace || multiprocessors == 0) return Seconds();
+  const bool backward = work.role == OpRole::InputGradient;
+  return work.flops / ((backward ? kStateSpaceBackward : kStateSpaceForward) * multiprocessors);
+}
+
 Seconds compute_time(const Work& work, const Device& device, Precision precision) {
   if (work.flops == Flops()) return Seconds();
   // In training of 8 or 4 bits only the products of linear layers and convolutions have these.
@@ -88,7 +105,8 @@ Seconds compute_time(const Work& work, const Device& device, Precision precision
   if (op_class == OpClass::Attention)
     share *=
         attention_share(work.shape, attention_at(device, precision), device.tiles.multiprocessors);
-  return work.flops / (*device.peak[index_of(precision)] * share);
+  return std::max(vector_time(work, device),
+                  work.flops / (*device.peak[index_of(precision)] * share));
 }
 
 Seconds memory_time(const Work& work, const Device& device) {
@@ -101,7 +119,7 @@ Seconds memory_time(const Work& work, const Device& device) {
 }  // namespace
 
 OpClass priced_class(const Work& work) {
-  const bool products = work.op_class == OpClass::Attention && work.variant != OpVariant::Fused;
+  const bool products = work.op_class == OpClass::Attention && !stores_no_scores(work);
   return products ? OpClass::Gemm : work.op_class;
 }
 

@@ -240,7 +240,7 @@ LayerParts parts_of(const BuildOptions& options) {
 /// Returns true if `op` has an inner stash that `part` drops. Selective recomputation leaves fused
 /// attention alone, which stores no scores.
 bool drops_inner(const Operator& op, LayerPart part, Recompute recompute) {
-  const bool fused = op.forward.variant == OpVariant::Fused;
+  const bool fused = stores_no_scores(op.forward);
   return op.parts.has(part) && op.inner_stash > Bytes(0) &&
          !(fused && recompute == Recompute::Selective);
 }
@@ -368,7 +368,7 @@ void recompute_parts(Module& module, const ModuleFrame& frame, const std::vector
 /// Returns the share of an operator's products that Recompute::Alternate runs again, and adds what
 /// it keeps of them to `kept`. `product` counts the module's products.
 double share_run_again(const Operator& op, const Sharding& sharding, int& product, Bytes& kept) {
-  if (op.forward.variant == OpVariant::Fused) {
+  if (stores_no_scores(op.forward)) {
     kept += op.inner_stash;
     for (const Bytes output : op.outputs) kept += output;
     return 0;

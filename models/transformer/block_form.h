@@ -50,6 +50,7 @@ struct Experts {
   int shared = 0;                        // further ones, that every token goes through
   int ffn_hidden_size = 1;
   int shared_ffn_hidden_size = 1;         // of each shared one
+  int latent_size = 0;                    // of what they read and make; 0: hidden_size
   bool shared_gate = false;               // what they add is weighed by a gate
   bool router_bias = false;               // a number for each expert, added to its score
   std::optional<double> capacity_factor;  // buffers of fixed size: see feed_forward.cc

@@ -10,6 +10,11 @@
 // Tokens pass to their holders and back in formats of their own, as a copy for each expert or for
 // each node (hardware/collectives/token_routing.h); gradients pass the other way in the same.
 //
+// Experts may read and make latents, narrower than tokens: a product in front of the way there and
+// one behind the way back, whole on every tensor device. The router and the experts of all tokens
+// read the tokens. Source: fc1_latent_proj and fc2_latent_proj of
+// megatron/core/transformer/moe/moe_layer.py (NVIDIA/Megatron-LM d98e8a6).
+//
 // Experts may be divided among another number of devices than all other tensors are. Every device
 // then has tokens of its own: those that reach the holders of parts of an expert are gathered by
 // all of them, and the sums scattered. Source: MoE Parallel Folding, arXiv 2504.14960, section 3.
@@ -27,11 +32,21 @@ Sharding sharding_of_experts(const Sharding& sharding) {
   return own;
 }
 
+/// Returns the width of what experts read and make.
+std::int64_t expert_width(const BlockForm& t) {
+  return t.experts.latent_size > 0 ? t.experts.latent_size : t.stream.hidden_size;
+}
+
+/// Returns the elements of all tokens of a device, where each is as wide as experts read it.
+double token_elements(const BlockForm& t, const StreamSizes& z) {
+  return z.residual * (static_cast<double>(expert_width(t)) / t.stream.hidden_size);
+}
+
 /// Tokens on their way through experts: rows of all devices that divide an expert together, and
 /// what one has.
 struct Routed {
   double rows = 1;
-  double elements = 1;  // of (rows, hidden_size) where norms and residuals are
+  double elements = 1;  // of (rows, expert_width) where norms and residuals are
 };
 
 Routed routed(const BlockForm& t, const StreamSizes& z) {
@@ -39,8 +54,9 @@ Routed routed(const BlockForm& t, const StreamSizes& z) {
   const double rows =
       z.tokens * t.experts.per_token * t.experts.capacity_factor.value_or(imbalance);
   const double parts = double(z.sharding.tensor_of_experts()) / z.sharding.tensor;
-  return {.rows = rows * parts,
-          .elements = rows * t.stream.hidden_size * outer_parts(z.sharding).share()};
+  return {
+      .rows = rows * parts,
+      .elements = rows * static_cast<double>(expert_width(t)) * outer_parts(z.sharding).share()};
 }
 
 double activation_elements(double rows, std::int64_t width, const Sharding& sharding) {
@@ -190,13 +206,13 @@ double sorted_elements(const BlockForm& t, const StreamSizes& z) {
 
 /// Returns the way to the experts or back: `there` on the way to them.
 Operator passage(const BlockForm& t, const StreamSizes& z, bool there) {
-  const double elements = routed(t, z).elements;
-  const double whole = there ? elements : z.residual;  // forward, written
+  const double elements = routed(t, z).elements, tokens = token_elements(t, z);
+  const double whole = there ? elements : tokens;  // forward, written
   const double sorted = sorted_elements(t, z);
   Operator op = elementwise({.forward = elements + whole + sorted,
-                             .backward = 2 * elements + (there ? 0 : z.residual) + sorted,
+                             .backward = 2 * elements + (there ? 0 : tokens) + sorted,
                              .stash = there ? 0 : elements,  // for the gradients of the weights
-                             .gradients = elements + z.residual},
+                             .gradients = elements + tokens},
                             z.element);
   if (z.sharding.expert > 1) {
     op.forward_exchanges = {token_exchange(t, z, there)};
@@ -207,7 +223,7 @@ Operator passage(const BlockForm& t, const StreamSizes& z, bool there) {
   }
   if (z.sharding.tensor > 1 && !z.sharding.sequence_parallel) {
     append_exchanges(there ? op.input_exchanges : op.forward_exchanges,
-                     {{.kind = CollectiveKind::AllReduce, .bytes = Bytes(z.residual * z.element)}});
+                     {{.kind = CollectiveKind::AllReduce, .bytes = Bytes(tokens * z.element)}});
   }
   return op;
 }
@@ -294,11 +310,15 @@ void append_experts(const BlockForm& t, const StreamSizes& z, std::vector<Operat
   add_steps(block.back(), kCounting);
   block.back().counts_tokens = !experts.capacity_factor;  // buffers of fixed size need no count
   block[router].replayed = block.back().replayed = z.graphs.router;
+  if (experts.latent_size > 0) {
+    block.push_back(linear({tokens, t.stream.hidden_size, expert_width(t), false}, z.element));
+    share_input(block.back());  // the router has kept it
+  }
   block.push_back(passage(t, z, true));
   add_steps(block.back(), kMovingThere[z.fused_routing.permutation]);
   const std::int64_t width = experts.ffn_hidden_size;
   const std::size_t first = block.size();
-  block.push_back(of_experts({rows, t.stream.hidden_size, first_width(t, width), t.bias.mlp},
+  block.push_back(of_experts({rows, expert_width(t), first_width(t, width), t.bias.mlp},
                              LinearRole::Column, held, z));
   const double activated = activation_elements(rows, width, sharding_of_experts(z.sharding));
   block.push_back(activation(t, activated, z.element));
@@ -307,12 +327,11 @@ void append_experts(const BlockForm& t, const StreamSizes& z, std::vector<Operat
   // NVIDIA/Megatron-LM).
   if (!t.gated_mlp) block.back().stash_of_scores = block.back().stash;
   block.back().parts |= LayerPart::ExpertActivation;
-  block.push_back(
-      of_experts({rows, width, t.stream.hidden_size, t.bias.mlp}, LinearRole::Row, held, z));
+  block.push_back(of_experts({rows, width, expert_width(t), t.bias.mlp}, LinearRole::Row, held, z));
   block.back().remade |= LayerPart::ExpertActivation;
   name_products(t, block);
   if (t.clamped_mlp) block.push_back(clamp_steps(activated, z.element));
-  if (t.bias.mlp) block.push_back(bias_steps(rows * t.stream.hidden_size, z));
+  if (t.bias.mlp) block.push_back(bias_steps(rows * static_cast<double>(expert_width(t)), z));
   if (passes(t, z)) stand(block, first, block.size(), KernelPlace::Experts);
   block.push_back(passage(t, z, false));
   add_steps(block.back(), kMovingBack[z.fused_routing.permutation]);
@@ -320,6 +339,9 @@ void append_experts(const BlockForm& t, const StreamSizes& z, std::vector<Operat
   // Source: combine_postprocess of token_dispatcher.py (megatron/core/transformer/moe,
   // NVIDIA/Megatron-LM 0014f13), whose unpermute() has no scores.
   block.back().stash_of_scores = Bytes(0) - block.back().stash;
+  if (experts.latent_size > 0) {
+    block.push_back(linear({tokens, expert_width(t), t.stream.hidden_size, false}, z.element));
+  }
   if (experts.shared > 0) append_shared(t, z, router, block);
   mark_part(block, router, LayerPart::Experts);
 }

@@ -103,13 +103,13 @@ Operator state_space_dual(const BlockForm& b, const StreamSizes& z) {
                 .bytes = Bytes(z.tokens * (2 * read + heads.inner) * z.element +
                                states * (2 * 4 + 2 * z.element) + scores * 2 * 4),
                 .launches = 5,
-                .variant = OpVariant::Fused,
+                .variant = OpVariant::StateSpace,
                 .counted = Flops(z.tokens * counted.all())};
   op.input_gradient = {.op_class = OpClass::Attention,
                        .flops = Flops(z.tokens * (2 * run.all() + run.scores + run.states)),
                        .bytes = op.forward.bytes * 3,
                        .launches = 12,
-                       .variant = OpVariant::Fused,
+                       .variant = OpVariant::StateSpace,
                        .counted = *op.forward.counted * 2};
   op.parameters =
       std::int64_t{3} * (m.heads / z.sharding.tensor);  // decay, step size and skip of each head

@@ -35,7 +35,8 @@ void refuse_expert_keys(Section& reader) {
   for (const char* key :
        {"experts_per_token", "expert_groups", "expert_groups_per_token", "shared_experts",
         "expert_ffn_hidden_size", "shared_expert_ffn_hidden_size", "capacity_factor",
-        "dense_layers", "expert_interval", "shared_expert_gate", "router_bias"}) {
+        "dense_layers", "expert_interval", "shared_expert_gate", "router_bias",
+        "expert_latent_size"}) {
     if (const auto node = reader.get(key)) {
       report(reader.diagnostics(), *node, "no experts; expected it with \"experts\"");
     }
@@ -111,6 +112,7 @@ void read_experts(Section& reader, BlockForm& b) {
   if (const auto capacity = reader.get("capacity_factor")) {
     experts.capacity_factor = read_number(*capacity, 0.01, 1000, reader.diagnostics());
   }
+  if (reader.get("expert_latent_size")) experts.latent_size = reader.count("expert_latent_size", 0);
   experts.shared_gate = reader.boolean("shared_expert_gate");
   experts.router_bias = reader.boolean("router_bias");
   if (const auto width = reader.get("shared_expert_ffn_hidden_size");

@@ -237,6 +237,7 @@ void add_expert_arguments(ExportedPlan& e, MegatronLines& a) {
     a.add("moe-shared-expert-intermediate-size", x.shared * x.shared_ffn_hidden_size);
   }
   if (x.shared_gate) a.add("moe-shared-expert-gate");
+  if (x.latent_size > 0) a.add("moe-latent-size", x.latent_size);
   if (x.router_bias) a.add("moe-router-enable-expert-bias");
   if (x.capacity_factor) a.add("moe-expert-capacity-factor", number_text(*x.capacity_factor));
   a.add("moe-grouped-gemm");

@@ -256,6 +256,9 @@ void add_experts(Settings& a, Json& model) {
     if (!equal) model["shared_expert_ffn_hidden_size"] = *shared;
     if (a.flag("moe-shared-expert-gate")) model["shared_expert_gate"] = true;
   }
+  if (const auto latent = a.count("moe-latent-size"); latent && *latent > 0) {
+    model["expert_latent_size"] = *latent;
+  }
   if (a.flag("moe-router-enable-expert-bias")) model["router_bias"] = true;
   if (const auto capacity = a.number("moe-expert-capacity-factor"); capacity && *capacity > 0) {
     model["capacity_factor"] = *capacity;

@@ -256,7 +256,6 @@ constexpr std::array kMattering = std::to_array<Mattering>({
     {"moe-deepep-num-sms", "tokens on their way take as many multiprocessors as DeepSeek-V3's do"},
     {"moe-flex-dispatcher", "tokens are exchanged by all-to-all"},
     {"moe-hybridep", "tokens on their way take as many multiprocessors as DeepSeek-V3's do"},
-    {"moe-latent-size", "experts read tokens of the full width, and cost too much"},
     {"moe-pad", "experts have as many tokens as they are sent"},
     {"mtp-", "modules of multi-token prediction are DeepSeek-V3's, with weights of their own"},
     {"no-async-tensor-model-parallel-allreduce", kPriced},

@@ -147,6 +147,7 @@ TEST_CASE("random plans go to Megatron's arguments and back") {
            one_of({"model.dense_layers=0", "model.dense_layers=1", "model.expert_interval=2",
                    R"(model.layer_pattern=[{"ffn": "experts"}, {"ffn": "dense", "repeat": 2}])"}),
            "model.shared_experts=" + one_of({"1", "2"}),
+           "model.expert_latent_size=" + one_of({"128", "512"}),
            "model.expert_groups=" + one_of({"1", "2"}),
            "model.shared_expert_ffn_hidden_size=" + one_of({"768", "2048"})});
     }

@@ -163,4 +163,45 @@ TEST_CASE("more rows, columns or elements of a head never lower the share") {
   }
 }
 
+TEST_CASE("chunks of a state space take as long as Triton's kernels on an H100") {
+  // Tokens, and tokens a second: vllm-project/vllm, pull request 27299, column "Original".
+  const std::pair<double, double> runs[] = {{8192, 1.262327e7},   {16384, 1.292440e7},
+                                            {32768, 1.180002e7},  {65536, 1.106830e7},
+                                            {131072, 1.070444e7}, {262144, 1.081547e7}};
+  const double heads = 128, channels = 64, states = 128, chunk = 256, seen = (chunk + 1) / 2;
+  const double flops = 2 * seen * states + 2 * seen * heads * channels +  // scores, and with them
+                       2 * 2 * heads * channels * states;                 // states, made and read
+  const Device device = device_named("h100");
+  for (const auto& [tokens, rate] : runs) {
+    const Work work = {.op_class = OpClass::Attention,
+                       .flops = Flops(tokens * flops),
+                       .role = OpRole::Forward,
+                       .variant = OpVariant::StateSpace};
+    const double predicted = kernel_time(work, device, Precision::Bf16).compute.value();
+    CHECK(predicted == doctest::Approx(tokens / rate).epsilon(0.12));
+  }
+}
+
+TEST_CASE("vector units limit a state space's chunks, and its backward more than its forward") {
+  const Device few = device_named("h100");
+  Device many = few;
+  many.tiles.multiprocessors *= 2;
+  const auto time = [](const Device& device, OpRole role) {
+    return kernel_time({.op_class = OpClass::Attention,
+                        .flops = Flops(1e12),
+                        .role = role,
+                        .variant = OpVariant::StateSpace},
+                       device, Precision::Bf16)
+        .compute.value();
+  };
+  for (const OpRole role : {OpRole::Forward, OpRole::InputGradient}) {
+    CHECK(time(few, role) == doctest::Approx(2 * time(many, role)));
+  }
+  CHECK(time(few, OpRole::InputGradient) > 2 * time(few, OpRole::Forward));
+  Device unknown = few;
+  unknown.tiles.multiprocessors = 0;
+  INFO("of a device without multiprocessors nothing is known");
+  CHECK(time(unknown, OpRole::Forward) < time(few, OpRole::Forward));
+}
+
 }  // namespace interlock::attention_kernels_test

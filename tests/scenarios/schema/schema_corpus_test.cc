@@ -68,6 +68,7 @@ const std::set<std::string> kNeedsTheLoader = {
     "jobs_beside_each_other",
     "jobs_of_other_machine",
     "jobs_without_room",
+    "latents_without_experts",
     "leaves_not_filled",
     "life_of_nothing",
     "lora_of_mlp",
