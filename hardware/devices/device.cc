@@ -66,13 +66,14 @@ bool is_unaligned(const Work& work, const Device& device, Precision precision) {
   return std::fmod(work.shape.k, kAligned) != 0 || std::fmod(work.shape.n, kAligned) != 0;
 }
 
-/// What a multiprocessor reaches in chunks of a state-space model, whose every score and state is
-/// scaled by a decay: vector units limit it, not matrix units. Forward, measured: 11.7 million
-/// tokens a second on an H100 of 132 multiprocessors, 128 heads of 64 channels, one group of 128
-/// states, chunks of 256 tokens (6.33 Mflop a token without what lies beyond the diagonal), 8192 to
-/// 262144 tokens, by Triton's kernels of state-spaces/mamba (vllm-project/vllm, pull request 27299,
-/// "Original"; a fused kernel reaches twice as much). Backward: fit on one row, Nemotron 3 Nano on
-/// eight GB300 with NeMo 26.04 (validate/published/measurements/nvidia-megatron-bridge.json).
+/// Tells what a multiprocessor reaches in chunks of a state-space model, whose every score and
+/// state is scaled by a decay: vector units limit it, not matrix units. Forward, measured: 11.7
+/// million tokens a second on an H100 of 132 multiprocessors, 128 heads of 64 channels, one group
+/// of 128 states, chunks of 256 tokens (6.33 Mflop a token without what lies beyond the diagonal),
+/// 8192 to 262144 tokens, by Triton's kernels of state-spaces/mamba (vllm-project/vllm, pull
+/// request 27299, "Original"; a fused kernel reaches twice as much). Backward: fit on one row,
+/// Nemotron 3 Nano on eight GB300 with NeMo 26.04
+/// (validate/published/measurements/nvidia-megatron-bridge.json).
 constexpr FlopsPerSecond kStateSpaceForward{0.56e12}, kStateSpaceBackward{0.17e12};
 
 /// Returns the least time that the vector units of `device` take for `work`.
