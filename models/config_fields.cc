@@ -149,6 +149,9 @@ constexpr std::string_view kShaping[] = {
     "moe_layer_interval",
     "use_routing_bias",
     "kv_lora_rank",
+    "index_topk",
+    "index_n_heads",
+    "index_head_dim",
     "q_lora_rank",
     "qk_nope_head_dim",
     "qk_rope_head_dim",
@@ -214,11 +217,15 @@ constexpr std::string_view kListed[] = {"n_routed_experts", "num_experts_per_tok
                                         "n_shared_experts", "moe_intermediate_size"};
 
 /// Fields that shape a model as no key of ours can say.
-constexpr std::string_view kUnmodelled[] = {"is_encoder_decoder",   "add_cross_attention",
-                                            "index_head_dim",       "index_n_heads",
-                                            "index_topk",           "lm_head_bias",
-                                            "laurel_rank",          "mtp_hybrid_override_pattern",
-                                            "num_kv_shared_layers", "hidden_size_per_layer_input"};
+constexpr std::string_view kUnmodelled[] = {"is_encoder_decoder",
+                                            "add_cross_attention",
+                                            "index_topk_freq",
+                                            "indexer_types",
+                                            "lm_head_bias",
+                                            "laurel_rank",
+                                            "num_kv_shared_layers",
+                                            "mtp_hybrid_override_pattern",
+                                            "hidden_size_per_layer_input"};
 
 /// Fields that change neither time nor memory of a training.
 constexpr std::string_view kSilent[] = {

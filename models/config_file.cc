@@ -54,6 +54,9 @@ constexpr Copy kLatentCopies[] = {{"q_lora_rank", "query_rank"},
                                   {"qk_nope_head_dim", "head_size"},
                                   {"qk_rope_head_dim", "rotary_head_size"},
                                   {"v_head_dim", "value_head_size"}};
+constexpr Copy kSelectionCopies[] = {{"index_topk", "tokens"},
+                                     {"index_n_heads", "index_heads"},
+                                     {"index_head_dim", "index_head_size"}};
 constexpr Copy kPatchCopies[] = {
     {"image_size", "image_size"}, {"patch_size", "patch_size"}, {"num_channels", "channels"}};
 constexpr Copy kGatedDeltaCopies[] = {{"linear_num_key_heads", "key_heads"},
@@ -248,7 +251,14 @@ class Translation {
   /// Latents say what heads are: what else the fields say of them is the same once more.
   void add_latents() {
     if (!fields_.find("kv_lora_rank")) return;
-    copy_object(kLatentCopies, "latent_attention");
+    JsonValue latents = placed({.kind = Kind::Object});
+    copy(kLatentCopies, latents);
+    if (fields_.is_true("index_topk")) {
+      JsonValue selection = placed({.kind = Kind::Object});
+      copy(kSelectionCopies, selection);
+      latents.members.emplace_back("selection", std::move(selection));
+    }
+    put("latent_attention", latents);
     std::erase_if(model_.members, [](const JsonMember& member) {
       return member.first == "kv_heads" || member.first == "head_size" || is_rotary_share(member);
     });

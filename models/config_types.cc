@@ -35,6 +35,28 @@ constexpr std::string_view kDeepSeekV3Fields =
         256, "n_shared_experts": 1, "num_experts_per_tok": 8, "moe_intermediate_size": 2048,
         "n_group": null, "topk_group": null, "topk_method": null,
         "num_nextn_predict_layers": null})";
+constexpr std::string_view kDeepSeekV32Fields =
+    R"({"vocab_size": 129280, "hidden_size": 7168, "intermediate_size": 18432,
+        "num_hidden_layers": 61, "num_attention_heads": 128, "max_position_embeddings": 4096,
+        "attention_bias": false, "attention_dropout": 0, "tie_word_embeddings": false,
+        "first_k_dense_replace": 3, "moe_layer_freq": 1, "kv_lora_rank": 512, "q_lora_rank":
+        1536, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
+        "num_key_value_heads": null, "rotary_pct": null, "head_dim": null, "n_routed_experts":
+        256, "n_shared_experts": 1, "num_experts_per_tok": 8, "moe_intermediate_size": 2048,
+        "n_group": null, "topk_group": null, "topk_method": null,
+        "num_nextn_predict_layers": null, "index_topk": 2048, "index_n_heads": 64,
+        "index_head_dim": 128})";
+constexpr std::string_view kGlmMoeDsaFields =
+    R"({"vocab_size": 154880, "hidden_size": 6144, "intermediate_size": 12288,
+        "num_hidden_layers": 78, "num_attention_heads": 64, "max_position_embeddings": 202752,
+        "attention_bias": false, "attention_dropout": 0, "tie_word_embeddings": false,
+        "first_k_dense_replace": 3, "moe_layer_freq": 1, "mlp_layer_types": null,
+        "kv_lora_rank": 512, "q_lora_rank": 2048, "qk_nope_head_dim": 192, "qk_rope_head_dim": 64,
+        "v_head_dim": 256, "num_key_value_heads": null, "rotary_pct": null, "head_dim": null,
+        "n_routed_experts": 256, "n_shared_experts": 1, "num_experts_per_tok": 8,
+        "moe_intermediate_size": 2048, "n_group": null, "topk_group": null, "topk_method": null,
+        "num_nextn_predict_layers": null, "index_topk": 2048, "index_n_heads": 32,
+        "index_head_dim": 128})";
 constexpr std::string_view kQwen25VlFields =
     R"({"vocab_size": 152064, "hidden_size": 8192, "intermediate_size": 29568,
         "num_hidden_layers": 80, "num_attention_heads": 64, "num_key_value_heads": 8,
@@ -133,6 +155,7 @@ constexpr ConfigType kTypes[] = {
          "n_group": null, "topk_group": null, "topk_method": null,
          "moe_intermediate_size": 1407})"},
     {"deepseek_v3", kDeepSeekV3Traits, kDeepSeekV3Fields},
+    {"deepseek_v32", kDeepSeekV3Traits, kDeepSeekV32Fields},
     {"distilbert", kBertTraits,
      R"({"vocab_size": 30522, "hidden_size": 768, "num_hidden_layers": 6, "num_attention_heads":
          12, "intermediate_size": 3072, "hidden_dropout": 0.1, "attention_dropout": 0.1,
@@ -216,6 +239,7 @@ constexpr ConfigType kTypes[] = {
          "v_head_dim": 256, "n_routed_experts": 64, "n_shared_experts": 1, "num_experts_per_tok":
          4, "moe_intermediate_size": 1536, "n_group": null, "topk_group": null, "topk_method":
          null, "num_nextn_predict_layers": null})"},
+    {"glm_moe_dsa", kDeepSeekV3Traits, kGlmMoeDsaFields},
     {"gpt2", R"({"bias": true})",
      R"({"vocab_size": 50257, "max_position_embeddings": 1024, "hidden_size": 768,
          "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": null,
@@ -532,7 +556,6 @@ constexpr ConfigType kTypes[] = {
     {"xlm-roberta", kBertTraits, kRobertaFields},
 };
 
-constexpr const char* kIndexer = "attention to the tokens that an indexer chooses (index_topk)";
 constexpr const char* kBothWays =
     "attention between contents and places, both ways (relative_attention)";
 constexpr const char* kLightning = "lightning attention (attn_type_list, layer_group_size)";
@@ -552,7 +575,6 @@ constexpr UnmodelledType kUnmodelledTypes[] = {
     {"bailing_moe_linear", kLightning},
     {"deberta", kBothWays},
     {"deberta-v2", kBothWays},
-    {"deepseek_v32", kIndexer},
     {"deepseek_v4", "compressed attention and several residual streams (compress_ratios, hc_mult)"},
     {"electra", "a second network that makes what it learns from (embedding_size, generator)"},
     {"falcon_h1", "attention and Mamba 2 side by side in each layer (mamba_d_ssm)"},
@@ -562,7 +584,6 @@ constexpr UnmodelledType kUnmodelledTypes[] = {
      "laurel_rank), keys that the last layers take from earlier ones (num_kv_shared_layers) and "
      "MLPs that keep a twentieth of their outputs (activation_sparsity_pattern)"},
     {"gemma4_text", kSharedKeys},
-    {"glm_moe_dsa", kIndexer},
     {"kimi_linear", "Kimi Delta Attention (linear_attn_config)"},
     {"lfm2", kShortConvolutions},
     {"lfm2_moe", kShortConvolutions},

@@ -129,6 +129,10 @@ void check_sequence(Section& reader, const Transformer& t, const Sharding& shard
 
 void check_context(Section& reader, const BlockForm& b, const Sharding& sharding) {
   if (sharding.context == 1 || b.mixer == Mixer::None) return;
+  if (b.latents.selection.tokens > 0) {
+    refuse_context(reader, sharding, "attention to tokens that are chosen among all");
+    return;
+  }
   if (!attends(b.mixer)) {
     const bool retention = b.mixer == Mixer::Retention;
     refuse_context(reader, sharding,

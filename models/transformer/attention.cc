@@ -360,6 +360,7 @@ int held_key_heads(const BlockForm& t, const Sharding& sharding) {
 }
 
 void append_attention(const BlockForm& t, const StreamSizes& stream, std::vector<Operator>& block) {
+  if (t.latents.selection.tokens > 0) return append_chosen_attention(t, stream, block);
   const BlockSizes z = block_sizes(t, stream);
   const std::size_t first = block.size();
   append_projections(t, stream, z, block);

@@ -54,6 +54,26 @@ void check_mask(BlockReader& reader, const BlockForm& b) {
   }
 }
 
+/// Tokens that are chosen, and what does not go with that.
+void read_selection(const JsonNode& node, BlockReader& whole, BlockForm& b) {
+  Section reader(
+      contract_object(transformer_contract(), "model.transformer.latent_attention.selection"), node,
+      whole.diagnostics());
+  Selection& selection = b.latents.selection;
+  selection.tokens = reader.required_count("tokens", "tokens that a token sees at most");
+  selection.heads = reader.required_count("index_heads", "a number of heads");
+  selection.head_size = reader.required_count("index_head_size", "elements of a head");
+  reader.finish();
+  const auto refuse = [&](bool wrong, const std::string& why) {
+    if (wrong) report(whole.diagnostics(), node, "tokens are chosen among all before; " + why);
+  };
+  refuse(b.mixer != Mixer::Fused, "expected \"attention\": \"fused\"");
+  refuse(b.stream.bidirectional, "expected no \"bidirectional\"");
+  refuse(b.sinks, "expected no \"attention_sinks\"");
+  refuse(whole.get("sliding_window").has_value(), "expected no \"sliding_window\"");
+  refuse(whole.get("attention_chunk").has_value(), "expected no \"attention_chunk\"");
+}
+
 /// Keys and queries of a rank of their own, which replace the usual head sizes.
 void read_latents(const JsonNode& node, BlockReader& whole, BlockForm& b) {
   Section reader(contract_object(transformer_contract(), "model.transformer.latent_attention"),
@@ -65,6 +85,9 @@ void read_latents(const JsonNode& node, BlockReader& whole, BlockForm& b) {
                 b.latents.rotary_head_size;
   b.value_head_size = reader.required_count("value_head_size", "elements of a head");
   b.kv_heads = b.attention_heads;
+  if (const auto selection = reader.get("selection")) {
+    read_selection(*selection, whole, b);
+  }
   reader.finish();
   if (!b.rotary) {
     report(whole.diagnostics(), node,

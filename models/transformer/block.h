@@ -87,6 +87,9 @@ void append_cross_attention(const BlockForm& shape, const StreamSizes& sizes,
 Bytes source_boundary(const BlockForm& shape, const StreamSizes& sizes);
 /// Adds queries, keys and values made of latents; the first operator reads the block's tokens.
 void append_latents(const BlockForm& shape, const StreamSizes& sizes, std::vector<Operator>& block);
+/// Adds attention to tokens that are chosen, as append_attention. REQUIRES: a selection.
+void append_chosen_attention(const BlockForm& shape, const StreamSizes& sizes,
+                             std::vector<Operator>& block);
 /// Returns the bytes of a slice that later slices read, whatever is recomputed: keys and values, or
 /// the states.
 Bytes kept_for_later(const BlockForm& shape, const StreamSizes& sizes);

@@ -63,11 +63,19 @@ struct BlockBias {
   bool operator==(const BlockBias&) const = default;
 };
 
+/// Tokens that a token chooses to see, by scores of small heads: see latent_attention.cc.
+struct Selection {
+  int tokens = 0;  // that a token sees at most; 0: nothing is chosen
+  int heads = 1, head_size = 1;
+  bool operator==(const Selection&) const = default;
+};
+
 /// Ranks of what queries, and keys and values, are made of: see latent_attention.cc.
 struct Latents {
   int query_rank = 0;  // 0: queries are made of the tokens themselves
   int kv_rank = 0;     // 0: no latents at all
   int rotary_head_size = 1;
+  Selection selection = {};
   bool operator==(const Latents&) const = default;
 };
 

@@ -62,8 +62,14 @@ auto builder_with(const Transformer& shape, const BuildOptions& options,
 }
 
 /// Returns true if a shorter document makes some kernel of the decoder shorter.
+/// Returns true if tokens choose those that they see, of whole sequences.
+bool chooses_tokens(const Transformer& shape) {
+  return std::ranges::any_of(
+      shape.forms, [](const BlockForm& form) { return form.latents.selection.tokens > 0; });
+}
+
 bool packs(const Transformer& shape) {
-  return shape.patches.image_size == 0 && shape.encoder.empty() &&
+  return shape.patches.image_size == 0 && shape.encoder.empty() && !chooses_tokens(shape) &&
          std::ranges::any_of(shape.forms,
                              [](const BlockForm& form) { return form.mixer == Mixer::Fused; });
 }
@@ -122,7 +128,7 @@ ModelGraph build_transformer(const Transformer& shape, const BuildOptions& optio
   if (shape.later_tokens > 0) append_later_tokens(shape, z, options, modules.back());
   if (!stream.slice) {
     attach_heads(shape, options, modules);
-    if (!stream.bidirectional && shape.encoder.empty())
+    if (!stream.bidirectional && shape.encoder.empty() && !chooses_tokens(shape))
       graph.slice = builder_with(shape, options, &ResidualStream::slice);
     if (packs(shape) && stream.documents.empty())
       graph.packed = builder_with(shape, options, &ResidualStream::documents);

@@ -298,7 +298,20 @@ std::vector<ContractObject> transformer_objects() {
                 {"rotary_head_size", whole(1, kMostWidth), "required",
                  "Further elements, which have rotary positions; all heads' keys share them."},
                 {"value_head_size", whole(1, kMostWidth), "required",
-                 "Elements of a head's values."}}},
+                 "Elements of a head's values."},
+                {"selection", object("model.transformer.latent_attention.selection"),
+                 "every token is seen",
+                 "A token chooses those that it sees (DeepSeek-V3.2, arXiv 2512.02556), and all "
+                 "heads read latents. With `fused` attention, whole sequences and one document in "
+                 "each."}}},
+      {.name = "model.transformer.latent_attention.selection",
+       .meaning =
+           "An indexer that scores all pairs of tokens, for attention to the best. It learns "
+           "from attention's weights, beside the model.",
+       .keys = {{"tokens", whole(1, 100'000'000), "required", "Tokens that a token sees at most."},
+                {"index_heads", whole(1, 100'000), "required", "Heads of the indexer."},
+                {"index_head_size", whole(1, kMostWidth), "required",
+                 "Elements of its heads' queries, and of its keys, which all heads share."}}},
       {.name = "model.transformer.patches",
        .meaning = "Patches of square images.",
        .keys = {{"image_size", whole(1, 65'536), "required", "Pixels on a side."},

@@ -135,6 +135,14 @@ void add_latents(ExportedPlan& e, MegatronLines& a) {
   a.add("qk-head-dim", b.head_size - b.latents.rotary_head_size);
   a.add("qk-pos-emb-head-dim", b.latents.rotary_head_size);
   a.add("v-head-dim", b.value_head_size);
+  if (const Selection& s = b.latents.selection; s.tokens > 0) {
+    a.add("experimental-attention-variant", "dsa");
+    a.add("dsa-indexer-n-heads", s.heads);
+    a.add("dsa-indexer-head-dim", s.head_size);
+    a.add("dsa-indexer-topk", s.tokens);
+    a.add("dsa-indexer-loss-coeff", "0.01");
+    a.add("dsa-indexer-use-sparse-loss");
+  }
   a.end_line();
 }
 

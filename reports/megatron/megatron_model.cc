@@ -40,7 +40,7 @@ constexpr OtherModel kOtherModels[] = {
 /// Returns true, with a diagnostic, if the arguments are of a model that is none of ours.
 bool is_other_model(Settings& a) {
   for (const OtherModel& other : kOtherModels) {
-    if (!a.flag(other.name)) continue;
+    if (!a.flag(other.name) || a.text(other.name) == "dsa") continue;
     a.refuse(other.name, std::string("says ") + other.model +
                              ", which has no counterpart; expected a GPT or a BERT");
     return true;
@@ -71,6 +71,18 @@ void add_attention(Settings& a, Json& model) {
   latents["head_size"] = a.count("qk-head-dim").value_or(128);
   latents["rotary_head_size"] = a.count("qk-pos-emb-head-dim").value_or(64);
   latents["value_head_size"] = a.count("v-head-dim").value_or(128);
+  if (a.text("experimental-attention-variant") == "dsa") {
+    latents["selection"] = {{"tokens", a.count("dsa-indexer-topk").value_or(2048)},
+                            {"index_heads", a.count("dsa-indexer-n-heads").value_or(64)},
+                            {"index_head_size", a.count("dsa-indexer-head-dim").value_or(128)}};
+    if (a.count("dsa-indexer-topk-freq").value_or(1) > 1) {
+      a.refuse("dsa-indexer-topk-freq", "every layer has an indexer of its own; expected 1");
+    }
+    if (!a.flag("dsa-indexer-use-sparse-loss")) {
+      a.remark("experimental-attention-variant",
+               "the indexer learns from what was chosen alone (dsa-indexer-use-sparse-loss)");
+    }
+  }
   model["latent_attention"] = latents;
 }
 

@@ -86,8 +86,8 @@ void check_slices(const TrainingKeys& keys, const Training& training, const Mode
   if (!graph.slice && graph.tokens_per_sample) {
     report(diagnostics, place,
            "tokens of " + graph.name +
-               " attend to later ones, which a slice cannot read; expected a model that is not "
-               "\"bidirectional\" and has no encoder");
+               " attend to some that a slice cannot read; expected a model that is not "
+               "\"bidirectional\", has no encoder and no \"selection\" of tokens");
   } else if (!graph.slice) {
     report(diagnostics, place,
            "the samples of " + graph.name +

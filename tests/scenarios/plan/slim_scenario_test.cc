@@ -185,7 +185,7 @@ TEST_CASE("what ranks that trade attention cannot do is refused with what they c
   CHECK(says(refused({"model.sequence_length=1009"}), "that divide the tokens or \"context"));
   CHECK(refused({"model.sequence_length=1009", kWritten + "16" + kAlone}).empty());
   CHECK(says(refused({"model.bidirectional=true", "model.readout=masked-lm"}),
-             "attend to later ones"));
+             "attend to some that a slice cannot read"));
   CHECK(says(refused({R"(training.schedule={"kind": "seq1f1b", "context_exchange": true})"}),
              "expected it with \"slimpipe\""));
   CHECK(says(refused({"training.micro_batch_size=balanced"}),
