@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "models/config_images.h"
 #include "models/config_layers.h"
+#include "models/unmodelled_types.h"
 
 namespace interlock {
 namespace {

@@ -29,13 +29,6 @@ struct ConfigType {
   std::string_view fields;
 };
 
-/// A class whose models cannot be written here, and what is missing for it.
-struct UnmodelledType {
-  std::string_view name, lacks;
-};
-/// Returns them, sorted by name.
-std::span<const UnmodelledType> unmodelled_types();
-
 /// Returns all classes that are known, sorted by name.
 std::span<const ConfigType> config_types();
 

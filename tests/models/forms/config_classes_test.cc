@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "models/config_types.h"
+#include "models/unmodelled_types.h"
 #include "tests/models/built.h"
 
 namespace interlock::config_classes_test {
