@@ -88,8 +88,8 @@ Seconds compute_time(const Work& work, const Device& device, Precision precision
   if (work.flops == Flops()) return Seconds();
   // In training of 8 or 4 bits only the products of linear layers and convolutions have these.
   const bool narrow = precision == Precision::Fp8 || precision == Precision::Fp4;
-  const bool wide = narrow && work.op_class != OpClass::Gemm &&
-                    work.op_class != OpClass::Convolution && supports(device, Precision::Bf16);
+  const bool product = work.op_class == OpClass::Gemm || work.op_class == OpClass::Convolution;
+  const bool wide = narrow && (work.wide || !product) && supports(device, Precision::Bf16);
   if (wide) precision = Precision::Bf16;
   CHECK(supports(device, precision),
         "a peak rate of " + device.name + " in " + precision_names()[index_of(precision)]);

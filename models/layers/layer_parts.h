@@ -58,4 +58,10 @@ class LayerParts {
   unsigned bits_ = 0;
 };
 
+/// Layers at the ends of a model whose products are in 16 bits, where the training has fewer.
+struct WideLayers {
+  int first = 0, last = 0;
+  bool operator==(const WideLayers&) const = default;
+};
+
 }  // namespace interlock

@@ -64,13 +64,14 @@ struct Module {
   std::vector<WeightMatrix> matrices, tied_matrices;  // trained ones of the (tied) parameters
   WeightCount frozen, frozen_experts;  // of `parameters` and `expert_parameters`: not trained
   bool tied_frozen = false;
-  Bytes output;     // the tensor that crosses to the next module
-  Bytes stash;      // kept from forward to backward, the module's input included
-  Bytes carried;    // kept too, once by all modules of a stage: a tensor that each of them reads
-  Bytes workspace;  // live only while one of its operators runs
-  Bytes remade;     // of the workspace: what `recompute` brings back
-  Bytes relaid;     // live at another time: while its input is laid anew, see layer_layouts.h
-  Bytes scores;     // that its attention stores, of all heads at once
+  bool wide = false;  // its products are in 16 bits, where the training has fewer
+  Bytes output;       // the tensor that crosses to the next module
+  Bytes stash;        // kept from forward to backward, the module's input included
+  Bytes carried;      // kept too, once by all modules of a stage: a tensor that each of them reads
+  Bytes workspace;    // live only while one of its operators runs
+  Bytes remade;       // of the workspace: what `recompute` brings back
+  Bytes relaid;       // live at another time: while its input is laid anew, see layer_layouts.h
+  Bytes scores;       // that its attention stores, of all heads at once
   SliceContext context;
   LayerParts parts;  // that its backward could compute again by themselves
   int layout = 0;    // its degrees, where layers have some of their own; see layer_layouts.h
@@ -132,6 +133,8 @@ struct BuildOptions {
   Recompute recompute = Recompute::None;
   LayerParts recompute_parts;       // Parts: those; Full: of layers beyond the number below
   bool narrow_activations = false;  // of MLPs: their inputs are kept in 8 bits
+  WideLayers wide_layers;           // blocks of a decoder
+  bool wide = false;                // this module is of one of them: `precision` has 16 bits
   Adapters adapters = {};
   int frozen_modules = 0;               // the first of the model; no gradient passes them
   std::optional<int> recompute_layers;  // only this many modules, the first of those that may

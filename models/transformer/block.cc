@@ -107,6 +107,16 @@ std::vector<Operator> parallel_block(const BlockForm& b, const StreamSizes& z) {
   return block;
 }
 
+/// Lets all kernels of `module` be of 16 bits.
+void widen(Module& module) {
+  module.wide = true;
+  for (std::vector<Work>* works :
+       {&module.forward, &module.backward_input, &module.first_backward_input,
+        &module.backward_weight, &module.recompute}) {
+    for (Work& work : *works) work.wide = true;
+  }
+}
+
 }  // namespace
 
 TokenSlice part_of(const ResidualStream& stream) {
@@ -171,6 +181,7 @@ Module block_module(const BlockForm& b, const BuildOptions& options) {
                   block_operators(b, z), options);
   module.carried = source_boundary(b, z);
   module.context = slice_context(b, z);
+  if (options.wide) widen(module);
   return module;
 }
 

@@ -25,6 +25,7 @@ using MergeBy = Transformer::Connector::MergeBy;
 BuildOptions of_images(const Transformer& encoder, const BuildOptions& options) {
   BuildOptions own = options;
   own.micro_batch_size *= encoder.images;
+  own.wide_layers = {};  // of decoders
   return own;
 }
 

@@ -78,11 +78,19 @@ bool packs(const Transformer& shape) {
 
 void append_blocks(const Transformer& t, const BuildOptions& options, const std::string& name,
                    std::size_t before, std::vector<Module>& modules) {
-  // Each form's module is made once for the layers that recompute, and once for the others.
-  std::map<std::pair<int, Recompute>, Module> made;
-  for (std::size_t i = 0; i < t.layers.size(); ++i) {
-    const BuildOptions own = options_of_layer(options, before + i);
-    const auto [module, added] = made.insert({{t.layers[i], own.recompute}, Module()});
+  // Each form's module is made once for the layers that recompute, once for those in 16 bits, and
+  // once for the others.
+  std::map<std::tuple<int, Recompute, bool>, Module> made;
+  const auto layers = static_cast<int>(t.layers.size());
+  for (int i = 0; i < layers; ++i) {
+    BuildOptions own = options_of_layer(options, before + static_cast<std::size_t>(i));
+    own.wide = i < options.wide_layers.first || i >= layers - options.wide_layers.last;
+    if (own.wide) {
+      own.precision = Precision::Bf16;
+      own.optimizer.weights.reset();
+    }
+    const int form = t.layers[static_cast<std::size_t>(i)];
+    const auto [module, added] = made.insert({{form, own.recompute, own.wide}, Module()});
     if (added) module->second = block_module(t.block_of(i), own);
     modules.push_back(module->second);
     modules.back().name = name + std::to_string(i);

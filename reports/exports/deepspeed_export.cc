@@ -32,6 +32,8 @@ void check_deepspeed(ExportedPlan& e) {
                   layout.data_parallel.gradient_reduction == GradientReduction::MicroBatch,
               "/parallel/gradient_reduction", "reduces once a step below ZeRO 2; expected step");
   const Training& training = q.training();
+  e.refuse_if(training.wide_layers != WideLayers(), "/training/bf16_layers",
+              "has one precision for all layers");
   e.refuse_if(product_format(training.precision).has_value(), "/training/precision",
               "is told of 8 and 4 bits in Python; expected bf16, fp16 or fp32");
   e.refuse_if(training.offload.activations > 0, "/training/offload/activations",

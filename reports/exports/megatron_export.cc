@@ -383,6 +383,11 @@ void add_training(ExportedPlan& e, MegatronLines& a) {
   if (training.precision == Precision::Bf16 || eight || four) a.add("bf16");
   if (eight) a.add("fp8-format", "hybrid");
   if (four) a.add("fp4-format", "e2m1");
+  if (const WideLayers& wide = training.wide_layers; wide != WideLayers()) {
+    a.add("first-last-layers-bf16");
+    a.add("num-layers-at-start-in-bf16", wide.first);
+    a.add("num-layers-at-end-in-bf16", wide.last);
+  }
   const bool adam = training.optimizer == Optimizer::Adam;
   a.add("optimizer", adam ? "adam" : "sgd");
   if (training.optimizer == Optimizer::Sgd) a.add("sgd-momentum", "0");

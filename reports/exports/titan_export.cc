@@ -109,6 +109,8 @@ void check_titan(ExportedPlan& e) {
   e.refuse_if(layout.mesh.order != Mesh().order, "/parallel/order", "has one order of ranks");
   const Training& training = q.training();
   e.refuse_if(training.optimizer != Optimizer::Adam, "/training/optimizer", "has adam and adamw");
+  e.refuse_if(training.wide_layers != WideLayers(), "/training/bf16_layers",
+              "has one precision for all layers");
   e.refuse_if(training.precision == Precision::Fp16 || training.precision == Precision::Fp4,
               "/training/precision", "trains in bf16, fp32 or fp8");
   e.refuse_if(training.offload.any(), "/training/offload",

@@ -389,6 +389,15 @@ std::string precision_of(Settings& a) {
   return eight ? "fp8" : bf16 ? "bf16" : fp16 ? "fp16" : "fp32";
 }
 
+/// Adds the layers at both ends that are in 16 bits where the others have fewer.
+void add_wide_layers(Settings& a, Json& training) {
+  const int first = a.count("num-layers-at-start-in-bf16").value_or(1);
+  const int last = a.count("num-layers-at-end-in-bf16").value_or(1);
+  const bool narrow = training["precision"] == "fp8" || training["precision"] == "fp4";
+  if (!a.flag("first-last-layers-bf16") || !narrow) return;
+  training["bf16_layers"] = {{"first", first}, {"last", last}};
+}
+
 /// Returns the framework's entry that stands for how Megatron-LM runs these arguments on `device`.
 std::string framework_of(Settings& a, const Surroundings& around) {
   if (!around.framework.empty()) return around.framework;
@@ -544,6 +553,7 @@ Json training_of(Settings& a, const Degrees& d, const std::vector<StageContent>&
              "--num-virtual-stages-per-pipeline-rank beside it");
   }
   training["precision"] = precision_of(a);
+  add_wide_layers(a, training);
   add_optimizer(a, training);
   add_offload(a, d, layers, training);
   add_recompute(a, stages, training);

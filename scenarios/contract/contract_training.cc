@@ -86,6 +86,9 @@ std::vector<ContractKey> training_rest() {
            "outputs of fused attention and of every second product (torchtitan's selective "
            "checkpointing of operations). Or an object, for parts of a layer or some layers only. "
            "Every gradient that passes a stage makes again what it reads."},
+          {"bf16_layers", object("training.bf16_layers"), "none",
+           "Layers at the ends of a transformer whose products are in bf16 where `precision` is "
+           "`fp8` or `fp4` (`first_last_layers_bf16` of Megatron-Core)."},
           {"activation_inputs", one_of({"training", "fp8"}), "training",
            "Format in which the inputs of the activations of MLPs and experts are kept for the "
            "backward (`activation_func_fp8_input_store` of Megatron-Core). Transformers."},
@@ -398,6 +401,14 @@ ContractObject optimizer() {
           {"second_moment", moment, "fp32; with adam-8bit int8", "Format of the second moment."}}};
 }
 
+ContractObject wide_layers() {
+  const ContractType layers = whole(0, 100'000);
+  return {.name = "training.bf16_layers",
+          .meaning = "Layers whose products are in bf16; their weights are stored in 16 bits.",
+          .keys = {{"first", layers, "0", "So many from the first on."},
+                   {"last", layers, "0", "So many up to the last."}}};
+}
+
 ContractObject lora() {
   ContractType modules = list(one_of(linear_names()), 1, kLinearNames);
   modules.distinct = true;
@@ -487,6 +498,7 @@ std::vector<ContractObject> training_objects() {
        .meaning = "A queue of some messages.",
        .keys = {{"buffered", whole(1, 1e6), "required", "Messages that may wait to be taken."}}},
       optimizer(),
+      wide_layers(),
       lora(),
       recompute(),
       offload(),

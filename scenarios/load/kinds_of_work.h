@@ -63,6 +63,7 @@ struct Training {
   Recompute recompute = Recompute::None;
   LayerParts recompute_parts;
   bool narrow_activations = false;
+  WideLayers wide_layers;
   StageRecompute stage_recompute;
   Offload offload;
   int steps = 8;  // that are measured

@@ -46,6 +46,7 @@ BuildOptions build_options(const Sections& sections) {
           .recompute = training.recompute,
           .recompute_parts = training.recompute_parts,
           .narrow_activations = training.narrow_activations,
+          .wide_layers = training.wide_layers,
           .adapters = training.adapters,
           .frozen_modules = training.frozen_modules,
           .recompute_layers = keys.recompute_layers,

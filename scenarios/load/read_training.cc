@@ -55,6 +55,17 @@ OptimizerRule read_optimizer(const JsonNode& node, Diagnostics& diagnostics) {
   return rule;
 }
 
+/// Reads which layers are in 16 bits, where the training has fewer.
+void read_wide_layers(const JsonNode& node, TrainingKeys& training, Diagnostics& diagnostics) {
+  Section section(contract_object("training.bf16_layers"), node, diagnostics);
+  training.asked.wide_layers = {.first = section.count("first"), .last = section.count("last")};
+  section.finish();
+  if (product_format(training.asked.precision)) return;
+  report(diagnostics, node,
+         "all layers have 16 bits or more; expected it with \"precision\": "
+         "\"fp8\" or \"fp4\"");
+}
+
 void read_lora(const JsonNode& node, TrainingKeys& training, Diagnostics& diagnostics) {
   Section section(contract_object("training.lora"), node, diagnostics);
   section.require("rank", "a number of columns, e.g. 16");
@@ -288,6 +299,7 @@ TrainingKeys read_training(const JsonNode& node, int data, KnownParts& known,
   training.asked.frozen_modules = section.count("frozen_modules");
   if (const auto again = section.get("recompute")) read_recompute(*again, training, diagnostics);
   training.asked.narrow_activations = section.choice("activation_inputs") == 1;
+  if (const auto wide = section.get("bf16_layers")) read_wide_layers(*wide, training, diagnostics);
   if (const auto offload = section.get("offload")) read_offload(*offload, training, diagnostics);
   training.asked.steps = section.count("steps");
   section.finish();

@@ -25,7 +25,7 @@ Seconds issue_of(const Work& item, const Framework& framework) {
 
 /// Returns true if `work` is a product in 16 bits of matrices whose rows begin anywhere.
 bool is_odd(const Work& work, Precision precision) {
-  const bool sixteen = precision == Precision::Bf16 || precision == Precision::Fp16;
+  const bool sixteen = work.wide || precision == Precision::Bf16 || precision == Precision::Fp16;
   const ProductShape& s = work.shape;
   const auto odd = [](double size) { return std::fmod(size, 2) == 1; };
   return sixteen && work.op_class == OpClass::Gemm && s.k > 0 && (odd(s.m) || odd(s.n) || odd(s.k));
@@ -178,7 +178,8 @@ void add_frozen(const Module& module, const PriceInputs& inputs, StageCost& cost
   cost.tied_sweeps = Seconds(0);
 }
 
-StageCost price_module(const Module& module, const PriceInputs& inputs) {
+StageCost price_module(const Module& module, PriceInputs inputs) {
+  if (module.wide) inputs.optimizer.weights.reset();  // they are stored in 16 bits
   StageCost cost;
   const bool places = std::ranges::any_of(module.forward_exchanges, passes);
   const auto priced = [&](const std::vector<Work>& work, const std::vector<Exchange>& exchanges) {

@@ -40,6 +40,7 @@ const std::set<std::string> kNeedsTheLoader = {
     "balanced_batch_of_1f1b",
     "batch_not_divisible",
     "batch_of_replicas",
+    "bf16_layers_of_bf16",
     "bucket_of_nothing",
     "chimera_units",
     "chunks_do_not_divide",
