@@ -64,6 +64,8 @@ constexpr const char* name_of(Cargo cargo) {
       return "copy";
     case Cargo::Context:
       return "context";
+    case Cargo::Weights:
+      return "weights";
   }
   return "";
 }

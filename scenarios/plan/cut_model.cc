@@ -67,7 +67,7 @@ class RankTimes {
 /// Returns the busy time of stages on the ranks that hold them, the slower one where a stage lies
 /// on two; where no rank is known, on the first.
 StageTime stage_time(const Question& question, const RankTimes& times) {
-  const bool mirrored = has_two_copies(question.training().schedule.kind->layout);
+  const bool mirrored = has_mirror(question.training().schedule.kind->layout);
   return [&layout = question.layout, &times, mirrored](int stage, int first, int last) {
     const bool known = !layout.placement.empty();
     // The last part of overlapping blocks belongs to no stage of its own.

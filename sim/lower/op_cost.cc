@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "sim/plan/schedules/stage_ops.h"
 
 namespace interlock {
 
@@ -31,6 +32,25 @@ OpCost scaled(OpCost cost, double share) {
 }
 
 }  // namespace
+
+bool is_ring(const LowerInputs& inputs) { return inputs.policy.kind->layout == StageLayout::Ring; }
+
+bool keeps_state(const LowerInputs& inputs, int stage) {
+  const int ranks = inputs.schedule.copies;
+  return !is_ring(inputs) || stage % ranks == chunk_of_rank(stage / ranks, ranks);
+}
+
+Footprint ring_buffers(const LowerInputs& inputs) {
+  Footprint buffers;
+  const int ranks = inputs.schedule.copies;
+  if (!is_ring(inputs) || ranks == 1) return buffers;
+  for (int chunk = 0; chunk < ranks; ++chunk) {
+    const Footprint& state = inputs.stages[chunk].state;
+    buffers.weights = std::max(buffers.weights, 4 * state.weights);
+    buffers.gradients = std::max(buffers.gradients, 3 * state.gradients);
+  }
+  return buffers;
+}
 
 int OpCosts::before(int stage) const {
   const int own = stage % stages_of_copy_, before = stage_before(inputs_.strategy, own);

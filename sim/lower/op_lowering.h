@@ -12,6 +12,7 @@
 #include "sim/lower/exchange_lowering.h"
 #include "sim/lower/instruction_writer.h"
 #include "sim/lower/op_cost.h"
+#include "sim/lower/ops/ring_lowering.h"
 #include "sim/lower/wiring.h"
 
 namespace interlock {
@@ -126,6 +127,7 @@ class OpLowering {
   OpCosts costs_;
   InstructionWriter writer_;
   ExchangeLowering exchanges_;
+  RingLowering ring_;
   std::vector<bool> completes_;  // (stages) some backward of it completes its gradients
   std::vector<int> window_events_, update_events_;
   /// Events and channels of trades by 0 or 1 (backward) and the stages of giver and maker; channels

@@ -233,7 +233,7 @@ TEST_CASE("what a rank takes it gives back, and what it is sent it frees") {
         if (i.code == Opcode::Allocate) left += program.buffers[i.index].bytes.value();
         if (i.code == Opcode::Free) left -= program.buffers[i.index].bytes.value();
         const bool copied = i.code == Opcode::Send && program.channels[i.index].from_resident;
-        if (copied) left += program.channels[i.index].bytes.value();
+        if (copied) left += held_by_receiver(program.channels[i.index]).value();
         const int sent = i.code == Opcode::Record ? program.events[i.index].gives_back : -1;
         if (sent >= 0) left -= program.buffers[sent].bytes.value();  // when its collective is done
       }
