@@ -37,9 +37,12 @@ std::string table_row(const SurveyRow& row, double traffic_of_1f1b) {
   const bool inputs = row.entry->stash != StashMode::Kept;
   const char* unit = !inputs ? "" : row.stash == 1 ? " input" : " inputs";
   const std::string name = "`" + row.entry->name + "`" + (row.entry->global() ? "" : " (local)");
+  // Weights have another size than activations, whatever the batch.
+  const bool weights = row.entry->layout == StageLayout::Ring;
+  const std::string traffic = weights ? "weights" : count(row.traffic / traffic_of_1f1b);
   return "| " + name + " | " + percent(row.bubble) + " | " + evaluated(row.entry->bubble, percent) +
          " | " + count(row.stash) + unit + " | " + evaluated(row.entry->stashed, count) + " | " +
-         count(row.traffic / traffic_of_1f1b) + " | " + count(row.weight_copies) + " |\n";
+         traffic + " | " + count(row.weight_copies) + " |\n";
 }
 
 /// A message of the picture, in forwards of a device's share.
@@ -89,6 +92,12 @@ every scenario is.
 constexpr const char* kNotes = R"(
 `chimera` has no formula, since (p - 2) / (2m + p - 2) is for F = B, not for B = I + W = 2F; `auto`
 and `file` have no order of their own.
+
+On links of `weipipe` there are weights and no activations: in a step each device sends the weights
+of m(2 - 1/p) + 2p - 4 chunks of a p-th of the model, and m + p - 1 times the gradients of one (the
+middle one of an odd number of devices once less). It holds four chunks that pass by beside its own.
+Weights that take w from device to device, at most half of a forward, make the last device end
+3(p - 1)/2 times w later, rounded down to whole w, where nothing else takes time on links.
 
 ## What each does
 
