@@ -263,7 +263,7 @@ TEST_CASE("WeiPipe of 2 ranks and of 3, as text") {
 
 TEST_CASE("each op has its chunk's weights at hand, when the authors' loops bring them") {
   int messages = 0;
-  for (std::uint64_t seed = 0; seed < cases(300); ++seed) {
+  for (int seed = 0; seed < cases(300); ++seed) {
     Random random(371, seed);
     TestChain chain = random_chain(random, "weipipe");
     chain.policy.barrier = false;
