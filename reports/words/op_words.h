@@ -66,6 +66,8 @@ constexpr const char* name_of(Cargo cargo) {
       return "context";
     case Cargo::Weights:
       return "weights";
+    case Cargo::WeightGradients:
+      return "weight gradients";
   }
   return "";
 }

@@ -251,6 +251,7 @@ Program lower_all(const LowerInputs& inputs, const Brevity& brevity) {
     for (const Sequence& sequence : schedule.ranks[r]) {
       lower_sequence(ops, program, sequence, fetches_ahead);
     }
+    ops.finish_rank(static_cast<int>(r));
   }
   program.folding_problem = wiring.finish();
   if (program.folding_problem.empty()) program.folding_problem = machine_problem(inputs);

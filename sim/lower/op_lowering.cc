@@ -24,7 +24,7 @@ OpLowering::OpLowering(const LowerInputs& inputs, const Brevity& brevity, Wiring
       costs_(inputs),
       writer_(program, inputs.schedule.stages),
       exchanges_(inputs, brevity, wiring, writer_, program),
-      ring_(inputs, wiring, writer_),
+      ring_(inputs, wiring, program),
       window_events_(inputs.schedule.stages, -1),
       update_events_(inputs.schedule.stages, -1) {
   completes_.resize(static_cast<std::size_t>(inputs.schedule.stages), false);

@@ -34,6 +34,9 @@ class OpLowering {
   /// have said that they are due, because they are of stages that share the stream.
   void begin_updates(const Op& first, int updates);
 
+  /// Adds streams beside the ops of `rank`, which are all written.
+  void finish_rank(int rank) { ring_.add_line(rank); }
+
  private:
   void begin(const Op& op);
   void run(const Op& op, double share);

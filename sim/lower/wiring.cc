@@ -54,6 +54,7 @@ Bytes Wiring::message_bytes(Cargo cargo, int from_stage, int to_stage, int micro
       return costs_.of_stage(from_stage, micro_batch).state.gradients;
     case Cargo::Context:
     case Cargo::Weights:
+    case Cargo::WeightGradients:
       break;
   }
   return Bytes(0);  // see add_channel

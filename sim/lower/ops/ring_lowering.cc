@@ -16,23 +16,28 @@
 // The order of turns on a rank is that of its ops. Turns of backwards without kernels come before
 // the last r forwards of its first micro-batch, those of forwards behind the first p - 1 - r
 // backwards of its last one, and others at either end, as in the authors' code. Chunks travel on to
-// the last turn, needed or not. Messages have room: see docs/design.md.
+// the last turn, needed or not.
+//
+// A chunk leaves when both ranks have come to its turn: the one has it, the other has a buffer free
+// for it. Neither begins its next turn of the flow before what it sends has left and what it is
+// sent has come. Messages of a rank leave in the order of its turns, from a line beside its ops:
+//   ops, turn t   Receive (from t - 1)  Wait left (t - 1)  Record met in (t)  Record met out (t)
+//   line          Wait met (t)  Send (t)  Record left (t)
 //
 // Example: rank 1 of 3, a micro-batch each. <c and c> take and send weights of chunk c for
 // forwards, [c and c] for backwards, (c and c) gradients.
 //   2>  <0 0> F0  <1 F1  0] 0)  2> F2  [2 2] B2 (2 2)  <0  [1 1] B1 (1 1)  [0 0] B0 (0 0)  [2 (2
 #include "sim/lower/ops/ring_lowering.h"
 
-#include <algorithm>
-
+#include "base/error.h"
 #include "sim/plan/schedules/stage_ops.h"
 
 namespace interlock {
 
-RingLowering::RingLowering(const LowerInputs& inputs, Wiring& wiring, InstructionWriter& writer)
+RingLowering::RingLowering(const LowerInputs& inputs, Wiring& wiring, Program& program)
     : inputs_(inputs),
       wiring_(wiring),
-      writer_(writer),
+      program_(program),
       ranks_(is_ring(inputs) ? inputs.schedule.copies : 1),
       rounds_(inputs.schedule.micro_batches / ranks_),
       turns_(inputs.schedule.micro_batches + ranks_ - 1) {}
@@ -69,61 +74,112 @@ void RingLowering::after(const Op& op) {
   bring_home(op);
 }
 
+void RingLowering::add_line(int index) {
+  if (ranks_ == 1) return;
+  Rank& rank = program_.ranks[index];
+  const Stream ops = program_.streams[rank.first_stream];
+  CHECK(rank.streams == 1 && ops.lead == 0 && ops.tail == 0, "a loop over steps");
+  Stream line = ops;
+  line.first = static_cast<int>(program_.segments.size());
+  line.count = 0;
+  for (int s = ops.first; s < ops.first + ops.count; ++s) {
+    Segment segment = program_.segments[s];
+    const int first = segment.first, end = first + segment.count;
+    segment.first = static_cast<int>(program_.instructions.size());
+    for (int i = first; i < end; ++i) write_departure(index, program_.instructions[i]);
+    segment.count = static_cast<int>(program_.instructions.size()) - segment.first;
+    if (segment.count == 0) continue;
+    program_.segments.push_back(segment);
+    ++line.count;
+  }
+  program_.streams.push_back(line);
+  ++rank.streams;
+}
+
+/// Writes what the line of `rank` does when its ops have come to `instruction`.
+void RingLowering::write_departure(int rank, const Instruction instruction) {
+  const auto [code, event, micro_batch] = instruction;
+  const auto way = ways_of_meetings_.find(event);
+  if (code != Opcode::Record || way == ways_of_meetings_.end()) return;
+  const Way& leaving = way->second;
+  if (program_.channels[leaving.channel].from_rank != rank) return;
+  emit(Opcode::Wait, leaving.met, micro_batch);
+  emit(Opcode::Send, leaving.channel, micro_batch);
+  emit(Opcode::Record, leaving.left, micro_batch);
+}
+
 void RingLowering::forward_turn(const Op& op, int turn) {
-  const int chunk = (turn - rank_of(op) + ranks_) % ranks_;
-  if (turn % ranks_ != 0) receive(op, Flow::Forward, chunk, turn);
-  if (turn < turns_ - 1 && (turn + 1) % ranks_ != 0) send(op, Flow::Forward, chunk, turn);
+  begin_turn(op, Flow::Forward, turn);
+  hand_on(op, Flow::Forward, turn);
 }
-
-namespace {
-
-/// Returns the chunk that rank `rank` of a ring has in a turn of backwards.
-int backward_chunk(int rank, int turn, int ranks) {
-  return (rank + ranks - 1 - turn % ranks) % ranks;
-}
-
-}  // namespace
 
 void RingLowering::begin_backward_turn(const Op& op, int turn) {
-  const int chunk = backward_chunk(rank_of(op), turn, ranks_);
-  if (turn > 0) receive(op, Flow::Backward, chunk, turn);
-  if (turn < turns_ - 1) send(op, Flow::Backward, chunk, turn);
+  begin_turn(op, Flow::Backward, turn);
+  hand_on(op, Flow::Backward, turn);
 }
 
 void RingLowering::end_backward_turn(const Op& op, int turn) {
-  const int chunk = backward_chunk(rank_of(op), turn, ranks_);
-  if (turn > 0) receive(op, Flow::Gradients, chunk, turn);
-  if (turn < turns_ - 1) send(op, Flow::Gradients, chunk, turn);
+  begin_turn(op, Flow::Gradients, turn);
+  hand_on(op, Flow::Gradients, turn);
 }
 
-/// Sends the sum that has come to the rank of `op` to its owner, which has that of the rank's own
-/// chunk.
+bool RingLowering::hands_on(Flow flow, int turn) const {
+  const bool own_next = flow == Flow::Forward && (turn + 1) % ranks_ == 0;
+  return 0 <= turn && turn < turns_ - 1 && !own_next;
+}
+
+/// Waits for both ends of what the turn before has handed on.
+void RingLowering::begin_turn(const Op& op, Flow flow, int turn) {
+  if (!hands_on(flow, turn - 1)) return;
+  take(message(op, flow, before(rank_of(op)), turn - 1), message(op, flow, rank_of(op), turn - 1));
+}
+
+void RingLowering::hand_on(const Op& op, Flow flow, int turn) {
+  if (!hands_on(flow, turn)) return;
+  meet(message(op, flow, before(rank_of(op)), turn), message(op, flow, rank_of(op), turn));
+}
+
+/// Exchanges sums with the owner of the one that has come to the rank of `op`, which has that of
+/// the rank's own chunk.
 void RingLowering::bring_home(const Op& op) {
-  const int rank = rank_of(op), owner = ranks_ - 1 - rank,
-            last = inputs_.schedule.micro_batches - 1;
+  const int rank = rank_of(op), owner = ranks_ - 1 - rank;
   if (owner == rank) return;
-  const int micro_batch = op.micro_batch - rank - (rounds_ - 1) * ranks_ + last;
-  writer_.emit(Opcode::Send, channel(Flow::Gradients, rank, owner, chunk_of_rank(owner, ranks_)),
-               micro_batch);
-  writer_.emit(Opcode::Receive, channel(Flow::Gradients, owner, rank, chunk_of_rank(rank, ranks_)),
-               micro_batch);
+  const int micro_batch = step_of(op) + inputs_.schedule.micro_batches - 1;
+  const auto home = [&](int from, int to) {
+    return Message{way({Flow::Home, from, to, chunk_of_rank(to, ranks_), false}), micro_batch};
+  };
+  const Message in = home(owner, rank), out = home(rank, owner);
+  meet(in, out);
+  take(in, out);
 }
 
-void RingLowering::receive(const Op& op, Flow flow, int chunk, int turn) {
-  const int rank = rank_of(op);
-  writer_.emit(Opcode::Receive, channel(flow, before(rank), rank, chunk), number(op, rank, turn));
+void RingLowering::meet(const Message& in, const Message& out) {
+  emit(Opcode::Record, in.way.met, in.micro_batch);
+  emit(Opcode::Record, out.way.met, out.micro_batch);
 }
 
-void RingLowering::send(const Op& op, Flow flow, int chunk, int turn) {
-  const int rank = rank_of(op), to = next(rank);
-  writer_.emit(Opcode::Send, channel(flow, rank, to, chunk), number(op, to, turn + 1));
+void RingLowering::take(const Message& in, const Message& out) {
+  emit(Opcode::Receive, in.way.channel, in.micro_batch);
+  emit(Opcode::Wait, out.way.left, out.micro_batch);
 }
 
-/// Returns the number of a message: the micro-batch that its receiver has it for in `turn`, or the
-/// nearest one.
-int RingLowering::number(const Op& op, int receiver, int turn) const {
-  const int step = op.micro_batch - op.micro_batch % inputs_.schedule.micro_batches;
-  return step + std::clamp((turn - receiver) / ranks_, 0, rounds_ - 1) * ranks_ + receiver;
+void RingLowering::emit(Opcode code, int index, int micro_batch) {
+  program_.instructions.push_back({code, index, micro_batch});
+}
+
+/// Returns what rank `from` hands on in `turn`. Its number is the micro-batch that the next rank
+/// has it for, or the first one of that rank if it will only pass on.
+RingLowering::Message RingLowering::message(const Op& op, Flow flow, int from, int turn) {
+  const int to = next(from), since = turn + 1 - to;
+  const int chunk = flow == Flow::Forward ? (turn - from + ranks_) % ranks_
+                                          : (from + ranks_ - 1 - turn % ranks_) % ranks_;
+  const bool passes = since < 0 || since >= rounds_ * ranks_;
+  return {way({flow, from, to, chunk, passes}),
+          step_of(op) + (passes ? 0 : since / ranks_ * ranks_) + to};
+}
+
+int RingLowering::step_of(const Op& op) const {
+  return op.micro_batch - op.micro_batch % inputs_.schedule.micro_batches;
 }
 
 /// Returns which of a rank's micro-batches in a step that of `op` is.
@@ -131,20 +187,29 @@ int RingLowering::round_of(const Op& op) const {
   return op.micro_batch % inputs_.schedule.micro_batches / ranks_;
 }
 
-int RingLowering::channel(Flow flow, int from, int to, int chunk) {
-  const auto [entry, fresh] = channels_.try_emplace({flow, from, to, chunk}, -1);
+const RingLowering::Way& RingLowering::way(const Key& key) {
+  const auto [entry, fresh] = ways_.try_emplace(key);
   if (!fresh) return entry->second;
+  const auto& [flow, from, to, chunk, passes] = key;
   const Footprint& state = inputs_.stages[chunk].state;
-  const bool weights = flow != Flow::Gradients;
+  const bool weights = flow == Flow::Forward || flow == Flow::Backward;
   // Chunks on their way lie in the buffers of the flows, which are there from start to end.
-  entry->second = wiring_.add_channel({.cargo = weights ? Cargo::Weights : Cargo::Copy,
-                                       .from_rank = from,
-                                       .to_rank = to,
-                                       .from_stage = from * ranks_ + chunk,
-                                       .to_stage = to * ranks_ + chunk,
-                                       .from_resident = true,
-                                       .bytes = weights ? state.weights : state.gradients,
-                                       .held = Bytes(0)});
+  const int channel =
+      wiring_.add_channel({.cargo = weights ? Cargo::Weights : Cargo::WeightGradients,
+                           .from_rank = from,
+                           .to_rank = to,
+                           .from_stage = from * ranks_ + chunk,
+                           .to_stage = to * ranks_ + chunk,
+                           .sender_waits = true,
+                           .in_line = true,
+                           .from_resident = true,
+                           .bytes = weights ? state.weights : state.gradients,
+                           .held = Bytes(0)});
+  const auto met = static_cast<int>(program_.events.size());
+  program_.events.push_back({.recorders = 2});
+  program_.events.push_back({.message = channel});
+  entry->second = {channel, met, met + 1};
+  ways_of_meetings_.emplace(met, entry->second);
   return entry->second;
 }
 
