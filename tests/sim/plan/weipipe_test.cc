@@ -3,9 +3,11 @@
 //
 // The authors' program is told again action by action (forward_backward_step, weight_flow and
 // grad_flow of weipipe.py), with chunks that know what they are: each op checks that the weights at
-// hand are those of its chunk, and each update that all micro-batches are in its sum. Two things
-// are as they must be for more than two ranks: a rank keeps the weights that its backwards begin
-// with when they first pass, and a sum ends with the owner of its chunk.
+// hand are those of its chunk, and each update that all micro-batches are in its sum. A transfer
+// begins when its sender has posted it and its receiver has posted a buffer for it, and both wait
+// for it before they post the next one of its flow. Two things are as they must be for more than
+// two ranks: a rank keeps the weights that its backwards begin with when they first pass, and a sum
+// ends with the owner of its chunk.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -30,7 +32,14 @@ enum Flow { kForward, kBackward, kSums, kHome, kFlows };
 struct Parcel {
   int chunk = -1;
   std::set<int> added = {};  // micro-batches, of a sum
-  double arrival = 0;
+};
+
+/// A send and the receive that it meets.
+struct Meeting {
+  Parcel parcel;
+  std::optional<double> sent, asked;
+  double left = 0, arrival = 0;
+  bool over() const { return sent && asked; }
 };
 
 struct Action {
@@ -71,8 +80,8 @@ class Ring {
     std::vector<Action> actions;
     std::size_t next = 0;
     double now = 0;
-    std::array<Parcel, kFlows> sends, receives;  // buffers
-    std::array<bool, kFlows> waits = {};
+    std::array<Parcel, kFlows> sends, receives;                // buffers
+    std::array<std::size_t, kFlows> posted = {}, waited = {};  // exchanges so far
     std::array<int, kFlows> turns = {};
     int forwards = 0, backwards = 0, step = 0;
   };
@@ -106,25 +115,47 @@ class Ring {
     to.push_back({Action::Update});
   }
 
-  void send(int from, int to, Flow flow, Parcel parcel) {
-    const Footprint& state = chain_.costs[parcel.chunk].state;
+  Meeting& meeting(Flow flow, int from, int to, std::size_t number) {
+    std::vector<Meeting>& all = meetings_[{flow, from, to}];
+    if (all.size() <= number) all.resize(number + 1);
+    return all[number];
+  }
+
+  /// Posts a send to rank `to` and a receive from rank `from`.
+  void exchange(int r, int from, int to, Flow flow) {
+    const std::size_t number = ranks_[r].posted[flow]++;
+    Meeting& out = meeting(flow, r, to, number);
+    out.parcel = ranks_[r].sends[flow];
+    out.sent = ranks_[r].now;
+    if (out.over()) carry(r, to, flow, out);
+    Meeting& in = meeting(flow, from, r, number);
+    in.asked = ranks_[r].now;
+    if (in.over()) carry(from, r, flow, in);
+  }
+
+  void carry(int from, int to, Flow flow, Meeting& of) {
+    const Footprint& state = chain_.costs[of.parcel.chunk].state;
     const double size =
         (flow == kForward || flow == kBackward ? state.weights : state.gradients).value();
     const Machine& machine = chain_.cluster.machines.front();
     double& free = wire_free_[{from, to}];
-    free = std::max(free, ranks_[from].now) + size / machine.port_bandwidth.value();
-    parcel.arrival = free + machine.port_latency.value();
+    free = std::max({free, *of.sent, *of.asked}) + size / machine.port_bandwidth.value();
+    of.left = free;
+    of.arrival = free + machine.port_latency.value();
     bytes[{from, to}] += size;
-    under_way_[{flow, from, to}].push_back(parcel);
   }
 
-  /// Takes the oldest message of a flow; false if there is none yet.
-  bool take(int r, int from, Flow flow, Parcel& into) {
-    std::vector<Parcel>& queue = under_way_[{flow, from, r}];
-    if (queue.empty()) return false;
-    into = queue.front();
-    queue.erase(queue.begin());
-    ranks_[r].now = std::max(ranks_[r].now, into.arrival);
+  /// Waits for both ends of the last exchange of a flow; false if it is not over.
+  bool end_exchange(int r, int from, int to, Flow flow) {
+    Rank& rank = ranks_[r];
+    if (rank.waited[flow] == rank.posted[flow]) return true;
+    const std::size_t number = rank.waited[flow];
+    CHECK(number + 1 == rank.posted[flow]);
+    const Meeting out = meeting(flow, r, to, number), in = meeting(flow, from, r, number);
+    if (!out.over() || !in.over()) return false;
+    rank.now = std::max({rank.now, out.left, in.arrival});
+    rank.receives[flow] = in.parcel;
+    ++rank.waited[flow];
     return true;
   }
 
@@ -156,9 +187,9 @@ class Ring {
         break;
       }
       case Action::Bring: {
-        const Parcel& sum = rank.sends[kSums];
-        rank.receives[kHome] = sum;
-        if (owner(sum.chunk) != r) send(r, owner(sum.chunk), kHome, sum);
+        rank.sends[kHome] = rank.receives[kHome] = rank.sends[kSums];
+        const int of = owner(rank.sends[kHome].chunk);
+        if (of != r) exchange(r, from_home(r), of, kHome);
         break;
       }
       case Action::Update:
@@ -173,8 +204,7 @@ class Ring {
     Rank& rank = ranks_[r];
     if (rank.turns[flow] == 0 && flow == kForward) rank.receives[flow] = {owner_of_chunk(r)};
     if (rank.turns[flow] == 0 && flow == kSums) rank.receives[flow] = {rank.sends[kBackward].chunk};
-    if (rank.waits[flow] && !take(r, (r + p_ - 1) % p_, flow, rank.receives[flow])) return false;
-    rank.waits[flow] = false;
+    if (!end_exchange(r, (r + p_ - 1) % p_, (r + 1) % p_, flow)) return false;
     rank.sends[flow] = rank.receives[flow];
     return true;
   }
@@ -188,9 +218,11 @@ class Ring {
       return;
     }
     if (p_ == 1 || !action.any || turn == turns()) return;
-    send(r, (r + 1) % p_, action.flow, rank.sends[action.flow]);
-    rank.waits[action.flow] = true;
+    exchange(r, (r + p_ - 1) % p_, (r + 1) % p_, action.flow);
   }
+
+  /// Returns where the sum of the chunk ends that rank r owns: with who has its last turn.
+  int from_home(int r) const { return (owner_of_chunk(r) + p_ - 1) % p_; }
 
   void compute(int r, bool forward) {
     Rank& rank = ranks_[r];
@@ -208,8 +240,8 @@ class Ring {
 
   bool update(int r) {
     Rank& rank = ranks_[r];
-    const int own = owner_of_chunk(r), from = (own + p_ - 1) % p_;  // where its sum ended
-    if (p_ > 1 && from != r && !take(r, from, kHome, rank.receives[kHome])) return false;
+    const int own = owner_of_chunk(r);
+    if (!end_exchange(r, from_home(r), owner(rank.sends[kHome].chunk), kHome)) return false;
     CHECK(rank.receives[kHome].chunk == own);
     CHECK(static_cast<int>(rank.receives[kHome].added.size()) == chain_.micro_batches);
     const StageCost& cost = chain_.costs[own];
@@ -231,7 +263,7 @@ class Ring {
   int p_, rounds_;
   std::vector<Rank> ranks_;
   std::map<std::pair<int, int>, double> wire_free_;
-  std::map<std::tuple<Flow, int, int>, std::vector<Parcel>> under_way_;
+  std::map<std::tuple<Flow, int, int>, std::vector<Meeting>> meetings_;
 };
 
 TestChain chain_of(int ranks, int rounds, const ChainStage& stage = {}) {
