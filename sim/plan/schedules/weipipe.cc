@@ -11,8 +11,14 @@
 // Example: 3 ranks, 6 micro-batches; digits are chunks, then micro-batches (interlock schedule).
 //   rank 0: 0F0 1F0 2F0  2B0 0F3 1B0 1F3 0B0 2F3  2B3 1B3 0B3  0U
 //   rank 1: 0F1 1F1 2F1  2B1 0F4 1B1 1F4 0B1 2F4  2B4 1B4 0B4  2U
-// Nothing waits for another rank's kernels but the sum of gradients; ranks begin one after the
-// other because weights have to come. Source: Lin et al., WeiPipe, PPoPP 2025, and the authors'
+// Neighbours are at most one turn apart, see there, and the last rank is next to the first one: it
+// begins its first forward, in turn p - 1, when that one is in turn p - 2, whose turns are forwards
+// from 0 on. So it is (p - 2) F late, and at the end of a step the first rank waits (p - 2) B for
+// the last one: a bubble of (p - 2) (F + B), F and B for a device's share of the model. With a
+// single micro-batch a rank the one's forwards are beside the other's backwards: F + B + (p - 3)
+// max(F, B) of it are left for p > 2.
+//
+// Source: Lin et al., WeiPipe, PPoPP 2025, and the authors'
 // weipipe.py (Gvilenius/weipipe), whose gradients and weights meet for p = 2 only: there backward
 // weights are taken from the turn, and sent in the direction, that suits two ranks.
 #include <algorithm>
@@ -75,6 +81,13 @@ std::string weipipe_problem(const ScheduleShape& shape) {
   return whole_units_problem(shape);
 }
 
+constexpr double bubble_of(const PipelineShape& shape) {
+  const int apart = shape.devices - 2;
+  if (apart <= 0) return 0;
+  const double idle = shape.micro_batches > shape.devices ? apart : 1 + (apart - 1) * 2.0 / 3;
+  return formulas::share(idle, shape.micro_batches);
+}
+
 }  // namespace
 
 ScheduleEntry schedules::weipipe() {
@@ -86,7 +99,7 @@ ScheduleEntry schedules::weipipe() {
           .make = make_weipipe,
           .problem = weipipe_problem,
           .period = every_rank,
-          .bubble = formulas::kNoBubble,
+          .bubble = {"(p - 2) / (m + p - 2), m > p", bubble_of},
           .stashed = formulas::kDevices};
 }
 

@@ -331,34 +331,54 @@ TEST_CASE("each op has its chunk's weights at hand, when the authors' loops brin
   CHECK(messages > 10000);
 }
 
-TEST_CASE("where messages take no time nothing idles: m/p rounds of all chunks, and an update") {
+/// Returns how long a device idles in a step where messages take no time. The first rank's turns of
+/// forwards take a forward each from the first one on; the last rank, which sends to it and so is
+/// at most one turn ahead, begins its own in turn p - 1. The end of a step mirrors that with
+/// backwards. With a single round the one's backwards are beside the other's forwards.
+double idle_of(int p, int rounds, double forward, double backward) {
+  if (p <= 2) return 0;
+  if (rounds > 1) return (p - 2) * (forward + backward);
+  return forward + backward + (p - 3) * std::max(forward, backward);
+}
+
+TEST_CASE("where messages take no time, a step takes (m + p - 2) (F + B) and an update") {
   for (int p = 1; p <= 8; ++p) {
     for (int rounds = 1; rounds <= 5; ++rounds) {
-      TestChain chain = chain_of(
-          p, rounds, {.forward = 2, .backward_input = 3, .backward_weight = 1, .update = 5});
-      chain.steps = 3;
-      const Realised run = realise(program_of(chain), run_native);
-      INFO("p " << p << ", rounds " << rounds << ": 3 (rounds p (F + B) + U)");
-      CHECK(run.summary.makespan.value() == doctest::Approx(3 * (rounds * p * 6 + 5)));
+      for (const double forward : {1, 4, 9}) {
+        TestChain chain =
+            chain_of(p, rounds,
+                     {.forward = forward, .backward_input = 3, .backward_weight = 1, .update = 5});
+        chain.steps = 3;
+        const Realised run = realise(program_of(chain), run_native);
+        const double idle = idle_of(p, rounds, forward, 4);
+        INFO("p " << p << ", rounds " << rounds << ", F " << forward << ", B 4, U 5");
+        CHECK(run.summary.makespan.value() ==
+              doctest::Approx(3 * (rounds * p * (forward + 4) + idle + 5)));
+      }
     }
   }
 }
 
-// Weights are a hop behind for each rank. On every second hop a chunk for forwards stands behind
-// one for backwards, which a rank sends beside its last forwards before it needs any itself.
-TEST_CASE("with weights that take w, the last rank ends 3(p - 1) w / 2 later, rounded down to w") {
+// The first forward of all but the first rank waits for weights; every later chunk comes beside the
+// op before. The last sum goes a hop further when its backward is done, and then home.
+TEST_CASE("weights that take w, and sums that take g, make a step w + 2g longer") {
   constexpr double kForward = 4, kBackward = 8, kBandwidth = 1000;  // of a chain's links
   for (int p = 2; p <= 8; ++p) {
     for (int rounds = 1; rounds <= 4; ++rounds) {
       for (const double w : {0.5, 1.0, 2.0}) {
-        TestChain chain =
-            chain_of(p, rounds, {.forward = kForward, .backward_input = 4, .backward_weight = 4});
-        for (StageCost& cost : chain.costs) cost.state.weights = Bytes(w * kBandwidth);
-        const Realised run = realise(program_of(chain), run_native);
-        const double compute = rounds * p * (kForward + kBackward);
-        const int hops = p - 1 + (p - 1) / 2;
-        INFO("p " << p << ", rounds " << rounds << ", w " << w);
-        CHECK(run.summary.makespan.value() == doctest::Approx(compute + hops * w));
+        for (const double g : {0.0, 0.25, 2.0}) {
+          TestChain chain =
+              chain_of(p, rounds, {.forward = kForward, .backward_input = 4, .backward_weight = 4});
+          for (StageCost& cost : chain.costs) {
+            cost.state.weights = Bytes(w * kBandwidth);
+            cost.state.gradients = Bytes(g * kBandwidth);
+          }
+          const Realised run = realise(program_of(chain), run_native);
+          const double compute = rounds * p * (kForward + kBackward);
+          const double idle = idle_of(p, rounds, kForward, kBackward);
+          INFO("p " << p << ", rounds " << rounds << ", w " << w << ", g " << g);
+          CHECK(run.summary.makespan.value() == doctest::Approx(compute + idle + w + 2 * g));
+        }
       }
     }
   }
