@@ -108,9 +108,7 @@ std::array<Bytes, kMemoryClasses> resident_bytes(const LowerInputs& inputs,
   auto at = [&](MemoryClass memory_class) -> Bytes& {
     return bytes[static_cast<int>(memory_class)];
   };
-  const Footprint buffers = ring_buffers(inputs);
-  at(MemoryClass::Weights) = buffers.weights;
-  at(MemoryClass::Gradients) = buffers.gradients;
+  at(MemoryClass::Communication) = ring_buffers(inputs);
   for (const int stage : stages) {
     if (!keeps_state(inputs, stage)) continue;
     const Footprint& state = inputs.stages[stage].state;

@@ -40,16 +40,17 @@ bool keeps_state(const LowerInputs& inputs, int stage) {
   return !is_ring(inputs) || stage % ranks == chunk_of_rank(stage / ranks, ranks);
 }
 
-Footprint ring_buffers(const LowerInputs& inputs) {
-  Footprint buffers;
+Bytes ring_buffers(const LowerInputs& inputs) {
+  constexpr double kOfWeights = 2 * 2, kOfGradients = 2 + 1;
   const int ranks = inputs.schedule.copies;
-  if (!is_ring(inputs) || ranks == 1) return buffers;
+  if (!is_ring(inputs) || ranks == 1) return Bytes(0);
+  Bytes weights, gradients;
   for (int chunk = 0; chunk < ranks; ++chunk) {
     const Footprint& state = inputs.stages[chunk].state;
-    buffers.weights = std::max(buffers.weights, 4 * state.weights);
-    buffers.gradients = std::max(buffers.gradients, 3 * state.gradients);
+    weights = std::max(weights, state.weights);
+    gradients = std::max(gradients, state.gradients);
   }
-  return buffers;
+  return kOfWeights * weights + kOfGradients * gradients;
 }
 
 int OpCosts::before(int stage) const {

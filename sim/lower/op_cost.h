@@ -89,7 +89,7 @@ bool keeps_state(const LowerInputs& inputs, int stage);
 /// Returns what each rank of a ring holds, from start to end, of chunks that pass by: two buffers
 /// of each flow, as large as the largest chunk, one to send from while the other receives, and the
 /// gradients that a backward makes before they are added up. Nothing if there is no ring.
-Footprint ring_buffers(const LowerInputs& inputs);
+Bytes ring_buffers(const LowerInputs& inputs);
 
 /// An exchange that brings the weights of some modules of an op, one of its count for each of them.
 struct WeightGather {

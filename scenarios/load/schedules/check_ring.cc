@@ -25,8 +25,8 @@ void check_division(const Layout& layout, const JsonNode& document, const JsonNo
   const auto check = [&](const char* key, int degree) {
     if (degree == 1) return;
     refuse(member_or(parallel, key, schedule),
-           "sends whole chunks of the model to ranks of one device each; expected 1, and more "
-           "ranks (parallel.pipeline), got " +
+           "sends whole chunks of the model to ranks of one device each; expected " +
+               in_quotes(key) + " 1, and more ranks (parallel.pipeline), got " +
                std::to_string(degree));
   };
   check("tensor", layout.sharding.tensor);
@@ -34,7 +34,8 @@ void check_division(const Layout& layout, const JsonNode& document, const JsonNo
   check("data", layout.mesh.degree(Dimension::Data));
   if (layout.data_parallel.zero_stage == 0) return;
   refuse(member_or(parallel, "zero_stage", schedule),
-         "divides weights, gradients and states among its ranks itself; expected 0, got " +
+         "divides weights, gradients and states among its ranks itself; expected \"zero_stage\" 0, "
+         "got " +
              std::to_string(layout.data_parallel.zero_stage));
 }
 
@@ -56,23 +57,25 @@ void check_ring(const Question& question, const TrainingKeys& keys, const Cluste
   }
   if (policy.split_backward) {
     refuse(member_or(schedule, "backward", schedule),
-           "adds up gradients as weights pass by, once for each backward; expected \"fused\"");
+           "adds up gradients as weights pass by, once for each backward; expected \"backward\" "
+           "\"fused\"");
   }
   if (policy.queue.kind != QueuePolicy::Kind::Unlimited) {
-    refuse(member_or(schedule, "queue", schedule),
-           "has two buffers for each flow of weights, and no queue; expected \"unlimited\"");
+    refuse(
+        member_or(schedule, "queue", schedule),
+        "has two buffers for each flow of weights, and no queue; expected \"queue\" \"unlimited\"");
   }
   if (policy.copies_on_compute_stream) {
     refuse(member_or(schedule, "copies", schedule),
-           "sends weights beside the kernels that read them; expected \"overlapped\"");
+           "sends weights beside the kernels that read them; expected \"copies\" \"overlapped\"");
   }
   if (policy.bulk_synchronous) {
     refuse(member_or(schedule, "execution", schedule),
-           "has turns of its own, in which weights pass; expected \"futures\"");
+           "has turns of its own, in which weights pass; expected \"execution\" \"futures\"");
   }
   if (training.offload.any()) {
     refuse(member_or(keys.node, "offload", schedule),
-           "has no room on hosts for what passes by; expected no training.offload");
+           "has no room on hosts for what passes by; expected no \"offload\"");
   }
 }
 

@@ -132,7 +132,6 @@ TEST_CASE("every small shape of every family ends, keeps nothing, and runs as it
   });
   MESSAGE(shapes << " shapes, " << timed << " of " << kinds.size() << " families by their order");
   // Not the list form, nor replays, nor weipipe, whose times are in weipipe_test.
-  // Not the list form, nor replays, nor weipipe, whose times are in weipipe_test.
   CHECK(kinds.size() >= families().size() - 3);
 }
 
