@@ -66,7 +66,7 @@ constexpr const char* name_of(Cargo cargo) {
       return "context";
     case Cargo::Weights:
       return "weights";
-    case Cargo::WeightGradients:
+    case Cargo::Sums:
       return "weight gradients";
   }
   return "";

@@ -33,7 +33,6 @@ class OpLowering {
   /// Comes before the first of `updates` in a row. None of them may wait at the barrier before all
   /// have said that they are due, because they are of stages that share the stream.
   void begin_updates(const Op& first, int updates);
-
   /// Adds streams beside the ops of `rank`, which are all written.
   void finish_rank(int rank) { ring_.add_line(rank); }
 

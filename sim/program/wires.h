@@ -35,17 +35,8 @@ struct LinkBytes {
 
 /// Names what messages carry. Copy: the weight gradients of one copy of a stage, for another.
 /// Context: what attention that another rank makes reads, and makes; numbered by whose it is.
-/// Weights: those of a stage, for another copy of it. WeightGradients: their sum over copies so
-/// far.
-enum class Cargo : std::uint8_t {
-  Activation,
-  Gradient,
-  Readout,
-  Copy,
-  Context,
-  Weights,
-  WeightGradients
-};
+/// Weights: those of a stage, for another copy of it. Sums: their gradients, of copies so far.
+enum class Cargo : std::uint8_t { Activation, Gradient, Readout, Copy, Context, Weights, Sums };
 
 /// A queue of messages from a stage to a neighbour. Order is kept.
 struct Channel {

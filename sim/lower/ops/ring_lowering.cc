@@ -195,7 +195,7 @@ const RingLowering::Way& RingLowering::way(const Key& key) {
   const bool weights = flow == Flow::Forward || flow == Flow::Backward;
   // Chunks on their way lie in the buffers of the flows, which are there from start to end.
   const int channel =
-      wiring_.add_channel({.cargo = weights ? Cargo::Weights : Cargo::WeightGradients,
+      wiring_.add_channel({.cargo = weights ? Cargo::Weights : Cargo::Sums,
                            .from_rank = from,
                            .to_rank = to,
                            .from_stage = from * ranks_ + chunk,

@@ -156,11 +156,13 @@ TEST_CASE("what does not fit a ring is refused, with what to write instead") {
   };
   CHECK(keyed(R"("chunks": 2)").find("gives each rank one stage; expected no \"chunks\"") !=
         std::string::npos);
-  CHECK(keyed(R"("backward": "split")").find("expected \"fused\"") != std::string::npos);
-  CHECK(keyed(R"("queue": {"buffered": 2})").find("expected \"unlimited\"") != std::string::npos);
-  CHECK(keyed(R"("copies": "compute_stream")").find("expected \"overlapped\"") !=
+  CHECK(keyed(R"("backward": "split")").find("expected \"backward\" \"fused\"") !=
         std::string::npos);
-  CHECK(keyed(R"("execution": "bulk_synchronous")").find("expected \"futures\"") !=
+  CHECK(keyed(R"("queue": {"buffered": 2})").find("expected \"queue\" \"unlimited\"") !=
+        std::string::npos);
+  CHECK(keyed(R"("copies": "compute_stream")").find("expected \"copies\" \"overlapped\"") !=
+        std::string::npos);
+  CHECK(keyed(R"("execution": "bulk_synchronous")").find("expected \"execution\" \"futures\"") !=
         std::string::npos);
   CHECK(keyed(R"("message_order": "rank")")
             .find("has turns in which weights pass; expected it with e.g. \"1f1b\"") !=
