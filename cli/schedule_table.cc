@@ -96,8 +96,8 @@ and `file` have no order of their own.
 On links of `weipipe` there are weights and no activations: in a step each device sends the weights
 of m(2 - 1/p) + 2p - 4 chunks of a p-th of the model, and m + p - 1 times the gradients of one (the
 middle one of an odd number of devices once less). It holds four chunks that pass by beside its own.
-Weights that take w from device to device, at most half of a forward, make the last device end
-3(p - 1)/2 times w later, rounded down to whole w, where nothing else takes time on links.
+Its bubble is (2p - 3) / (3m + 2p - 3) for m = p > 2. Weights that take w from device to device, and
+gradients that take g, each at most half of a forward, make a step w + 2g longer.
 
 ## What each does
 
