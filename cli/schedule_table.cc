@@ -83,7 +83,7 @@ every scenario is.
   reversible stages only the last keeps one: a loss tells nothing of it. Its backward comes next.
 - **Traffic**: bytes on links in a step, over those of 1f1b: activations and their gradients, almost
   alone.
-- **Weights**: held on all devices, over those of the model: copies of it, and older versions.
+- **Weights**: kept on all devices, over those of the model: copies of it, and older versions.
 
 | schedule | bubble | formula | stash | formula | traffic | weights |
 | --- | --- | --- | --- | --- | --- | --- |
@@ -95,7 +95,8 @@ and `file` have no order of their own.
 
 On links of `weipipe` there are weights and no activations: in a step each device sends the weights
 of m(2 - 1/p) + 2p - 4 chunks of a p-th of the model, and m + p - 1 times the gradients of one (the
-middle one of an odd number of devices once less). It holds four chunks that pass by beside its own.
+middle one of an odd number of devices once less). Beside its own chunk it holds four of weights
+that pass by, and three of gradients.
 Its bubble is (2p - 3) / (3m + 2p - 3) for m = p > 2. Weights that take w from device to device, and
 gradients that take g, each at most half of a forward, make a step w + 2g longer.
 
