@@ -76,12 +76,11 @@ std::map<int, std::int64_t> busy_times(const TraceFile& file, const std::string&
 }
 
 /// Messages between devices whose ends both take time; all of these are received in flushed steps.
-/// In a ring sums of gradients go from backward to backward, elsewhere to updates, which take none.
-int arrows_expected(const Measurement& measurement, bool ring = false) {
+int arrows_expected(const Measurement& measurement) {
   int arrows = 0;
   for (const Transfer& transfer : measurement.log.transfers) {
     const Channel& channel = measurement.program.channels[transfer.channel];
-    arrows += channel.wire >= 0 && (ring || channel.cargo != Cargo::Copy);
+    arrows += channel.wire >= 0 && channel.cargo != Cargo::Copy;
   }
   return arrows;
 }
@@ -123,9 +122,9 @@ TEST_CASE("traces of every schedule family keep the rules of viewers, and hold e
     // Runs that never flush end with messages that are not used yet.
     // So do turns of a ring before the first op of a rank, and behind its last.
     const bool ring = run.plan.schedule.kind->layout == StageLayout::Ring;
-    CHECK(file.arrows <= arrows_expected(run.measurement, ring));
+    CHECK(file.arrows <= arrows_expected(run.measurement));
     if (ring) {
-      CHECK(file.arrows > arrows_expected(run.measurement, ring) / 2);
+      CHECK(file.arrows > arrows_expected(run.measurement) / 2);
     } else if (run.plan.schedule.kind->flushes) {
       CHECK(file.arrows == arrows_expected(run.measurement));
     }
