@@ -9,9 +9,9 @@
 //               came by for forwards, in turn 2r - 1 mod p
 //   gradients:  with the chunk of the backward: who has it adds its own to what came
 // So in turns r to r + m - 1 rank r has the chunks that its micro-batches need, in order; in those
-// before and after it hands chunks on. A turn begins when what came in the turn before is there: it
-// is sent on at once, beside the kernels of the turn. Gradients leave behind the kernels. At the
-// end rank r has the sum of chunk r + 1 mod p, which rank p - 1 - r owns.
+// before and after it hands chunks on. Weights leave beside the kernels of their turn, gradients
+// behind them. At the end rank r has the sum of chunk r + 1 mod p, which rank p - 1 - r owns: the
+// two exchange theirs.
 //
 // The order of turns on a rank is that of its ops. Turns of backwards without kernels come before
 // the last r forwards of its first micro-batch, those of forwards behind the first p - 1 - r
@@ -97,7 +97,7 @@ void RingLowering::add_line(int index) {
 }
 
 /// Writes what the line of `rank` does when its ops have come to `instruction`.
-void RingLowering::write_departure(int rank, const Instruction instruction) {
+void RingLowering::write_departure(int rank, Instruction instruction) {
   const auto [code, event, micro_batch] = instruction;
   const auto way = ways_of_meetings_.find(event);
   if (code != Opcode::Record || way == ways_of_meetings_.end()) return;
@@ -194,17 +194,16 @@ const RingLowering::Way& RingLowering::way(const Key& key) {
   const Footprint& state = inputs_.stages[chunk].state;
   const bool weights = flow == Flow::Forward || flow == Flow::Backward;
   // Chunks on their way lie in the buffers of the flows, which are there from start to end.
-  const int channel =
-      wiring_.add_channel({.cargo = weights ? Cargo::Weights : Cargo::Sums,
-                           .from_rank = from,
-                           .to_rank = to,
-                           .from_stage = from * ranks_ + chunk,
-                           .to_stage = to * ranks_ + chunk,
-                           .sender_waits = true,
-                           .in_line = true,
-                           .from_resident = true,
-                           .bytes = weights ? state.weights : state.gradients,
-                           .held = Bytes(0)});
+  const int channel = wiring_.add_channel({.cargo = weights ? Cargo::Weights : Cargo::Sums,
+                                           .from_rank = from,
+                                           .to_rank = to,
+                                           .from_stage = from * ranks_ + chunk,
+                                           .to_stage = to * ranks_ + chunk,
+                                           .sender_waits = true,
+                                           .in_line = true,
+                                           .from_resident = true,
+                                           .bytes = weights ? state.weights : state.gradients,
+                                           .held = Bytes(0)});
   const auto met = static_cast<int>(program_.events.size());
   program_.events.push_back({.recorders = 2});
   program_.events.push_back({.message = channel});
