@@ -12,9 +12,9 @@
 #include <vector>
 
 namespace interlock {
-namespace {
+namespace ring_by_hand {
 
-enum Flow { kForward, kBackward, kSums, kHome, kFlows };
+enum Flow { Forward, Backward, Sums, Home, Flows };
 
 struct Parcel {
   int chunk = -1;
@@ -31,7 +31,7 @@ struct Meeting {
 
 struct Action {
   enum Kind { Wait, Post, Compute, Add, Keep, Bring, Update } kind = Wait;
-  Flow flow = kForward;
+  Flow flow = Forward;
   bool any = true;  // Post: anything is sent; Compute: it is one
 };
 
@@ -60,9 +60,9 @@ class Ring {
     std::vector<Action> actions;
     std::size_t next = 0;
     double now = 0;
-    std::array<Parcel, kFlows> sends, receives;                // buffers
-    std::array<std::size_t, kFlows> posted = {}, waited = {};  // exchanges so far
-    std::array<int, kFlows> turns = {};
+    std::array<Parcel, Flows> sends, receives;                // buffers
+    std::array<std::size_t, Flows> posted = {}, waited = {};  // exchanges so far
+    std::array<int, Flows> turns = {};
     int forwards = 0, backwards = 0, step = 0;
   };
 
@@ -72,18 +72,18 @@ class Ring {
   void write_step(int r) {
     std::vector<Action>& to = ranks_[r].actions;
     const auto forward = [&](bool computes) {
-      to.push_back({Action::Wait, kForward});
-      to.push_back({Action::Post, kForward});
+      to.push_back({Action::Wait, Forward});
+      to.push_back({Action::Post, Forward});
       to.push_back({Action::Keep});
-      to.push_back({Action::Compute, kForward, computes});
+      to.push_back({Action::Compute, Forward, computes});
     };
     const auto backward = [&](bool computes, bool sends) {
-      to.push_back({Action::Wait, kBackward});
-      to.push_back({Action::Post, kBackward});
-      to.push_back({Action::Compute, kBackward, computes});
-      to.push_back({Action::Wait, kSums});
-      to.push_back({Action::Add, kSums, computes});
-      to.push_back({Action::Post, kSums, sends});
+      to.push_back({Action::Wait, Backward});
+      to.push_back({Action::Post, Backward});
+      to.push_back({Action::Compute, Backward, computes});
+      to.push_back({Action::Wait, Sums});
+      to.push_back({Action::Add, Sums, computes});
+      to.push_back({Action::Post, Sums, sends});
     };
     for (int i = 0; i < r; ++i) forward(false);
     for (int i = 0; i < p_ - r; ++i) forward(true);
@@ -116,7 +116,7 @@ class Ring {
   void carry(int from, int to, Flow flow, Meeting& of) {
     const Footprint& state = chain_.costs[of.parcel.chunk].state;
     const double size =
-        (flow == kForward || flow == kBackward ? state.weights : state.gradients).value();
+        (flow == Forward || flow == Backward ? state.weights : state.gradients).value();
     const Machine& machine = chain_.cluster.machines.front();
     double& free = wire_free_[{from, to}];
     free = std::max({free, *of.sent, *of.asked}) + size / machine.port_bandwidth.value();
@@ -151,25 +151,25 @@ class Ring {
         post(r, action);
         break;
       case Action::Keep: {
-        const Parcel& here = rank.sends[kForward];
-        if (rank.turns[kBackward] == 0 && here.chunk == (r + p_ - 1) % p_) {
-          rank.receives[kBackward] = here;
+        const Parcel& here = rank.sends[Forward];
+        if (rank.turns[Backward] == 0 && here.chunk == (r + p_ - 1) % p_) {
+          rank.receives[Backward] = here;
         }
         break;
       }
       case Action::Compute:
-        if (action.any) compute(r, action.flow == kForward);
+        if (action.any) compute(r, action.flow == Forward);
         break;
       case Action::Add: {
-        Parcel& sum = rank.sends[kSums];
-        CHECK(sum.chunk == rank.sends[kBackward].chunk);
+        Parcel& sum = rank.sends[Sums];
+        CHECK(sum.chunk == rank.sends[Backward].chunk);
         if (action.any) sum.added.insert((rank.backwards - 1) / p_ * p_ + r);
         break;
       }
       case Action::Bring: {
-        rank.sends[kHome] = rank.receives[kHome] = rank.sends[kSums];
-        const int of = owner(rank.sends[kHome].chunk);
-        if (of != r) exchange(r, from_home(r), of, kHome);
+        rank.sends[Home] = rank.receives[Home] = rank.sends[Sums];
+        const int of = owner(rank.sends[Home].chunk);
+        if (of != r) exchange(r, from_home(r), of, Home);
         break;
       }
       case Action::Update:
@@ -182,8 +182,8 @@ class Ring {
   /// Waits for what the turn before asked for. Sums begin with nothing.
   bool wait(int r, Flow flow) {
     Rank& rank = ranks_[r];
-    if (rank.turns[flow] == 0 && flow == kForward) rank.receives[flow] = {owner_of_chunk(r)};
-    if (rank.turns[flow] == 0 && flow == kSums) rank.receives[flow] = {rank.sends[kBackward].chunk};
+    if (rank.turns[flow] == 0 && flow == Forward) rank.receives[flow] = {owner_of_chunk(r)};
+    if (rank.turns[flow] == 0 && flow == Sums) rank.receives[flow] = {rank.sends[Backward].chunk};
     if (!end_exchange(r, (r + p_ - 1) % p_, (r + 1) % p_, flow)) return false;
     rank.sends[flow] = rank.receives[flow];
     return true;
@@ -193,8 +193,8 @@ class Ring {
   void post(int r, const Action& action) {
     Rank& rank = ranks_[r];
     const int turn = ++rank.turns[action.flow];
-    if (action.flow == kForward && turn % p_ == 0) {
-      rank.receives[kForward] = {owner_of_chunk(r)};
+    if (action.flow == Forward && turn % p_ == 0) {
+      rank.receives[Forward] = {owner_of_chunk(r)};
       return;
     }
     if (p_ == 1 || !action.any || turn == turns()) return;
@@ -208,7 +208,7 @@ class Ring {
     Rank& rank = ranks_[r];
     int& done = forward ? rank.forwards : rank.backwards;
     const int chunk = forward ? done % p_ : p_ - 1 - done % p_;
-    CHECK(rank.sends[forward ? kForward : kBackward].chunk == chunk);
+    CHECK(rank.sends[forward ? Forward : Backward].chunk == chunk);
     const StageCost& cost = chain_.costs[chunk];
     if (!forward) rank.now += cost.recompute.time.value();
     const double time = forward ? cost.forward.time.value()
@@ -221,9 +221,9 @@ class Ring {
   bool update(int r) {
     Rank& rank = ranks_[r];
     const int own = owner_of_chunk(r);
-    if (!end_exchange(r, from_home(r), owner(rank.sends[kHome].chunk), kHome)) return false;
-    CHECK(rank.receives[kHome].chunk == own);
-    CHECK(static_cast<int>(rank.receives[kHome].added.size()) == chain_.micro_batches);
+    if (!end_exchange(r, from_home(r), owner(rank.sends[Home].chunk), Home)) return false;
+    CHECK(rank.receives[Home].chunk == own);
+    CHECK(static_cast<int>(rank.receives[Home].added.size()) == chain_.micro_batches);
     const StageCost& cost = chain_.costs[own];
     note(r, {OpKind::U, r * p_ + own, (rank.step + 1) * chain_.micro_batches - 1},
          (cost.update.time + cost.head_update.time).value());
@@ -247,8 +247,8 @@ class Ring {
   std::map<std::tuple<Flow, int, int>, std::vector<Meeting>> meetings_;
 };
 
-}  // namespace
+}  // namespace ring_by_hand
 
-RingRun run_by_hand(const TestChain& chain) { return Ring(chain).run(); }
+RingRun run_by_hand(const TestChain& chain) { return ring_by_hand::Ring(chain).run(); }
 
 }  // namespace interlock
