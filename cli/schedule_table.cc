@@ -37,9 +37,12 @@ std::string table_row(const SurveyRow& row, double traffic_of_1f1b) {
   const bool inputs = row.entry->stash != StashMode::Kept;
   const char* unit = !inputs ? "" : row.stash == 1 ? " input" : " inputs";
   const std::string name = "`" + row.entry->name + "`" + (row.entry->global() ? "" : " (local)");
+  // Weights have another size than activations, whatever the batch.
+  const bool weights = row.entry->layout == StageLayout::Ring;
+  const std::string traffic = weights ? "weights" : count(row.traffic / traffic_of_1f1b);
   return "| " + name + " | " + percent(row.bubble) + " | " + evaluated(row.entry->bubble, percent) +
          " | " + count(row.stash) + unit + " | " + evaluated(row.entry->stashed, count) + " | " +
-         count(row.traffic / traffic_of_1f1b) + " | " + count(row.weight_copies) + " |\n";
+         traffic + " | " + count(row.weight_copies) + " |\n";
 }
 
 /// A message of the picture, in forwards of a device's share.
@@ -80,7 +83,7 @@ every scenario is.
   reversible stages only the last keeps one: a loss tells nothing of it. Its backward comes next.
 - **Traffic**: bytes on links in a step, over those of 1f1b: activations and their gradients, almost
   alone.
-- **Weights**: held on all devices, over those of the model: copies of it, and older versions.
+- **Weights**: kept on all devices, over those of the model: copies of it, and older versions.
 
 | schedule | bubble | formula | stash | formula | traffic | weights |
 | --- | --- | --- | --- | --- | --- | --- |
@@ -89,6 +92,13 @@ every scenario is.
 constexpr const char* kNotes = R"(
 `chimera` has no formula, since (p - 2) / (2m + p - 2) is for F = B, not for B = I + W = 2F; `auto`
 and `file` have no order of their own.
+
+On links of `weipipe` there are weights and no activations: in a step each device sends the weights
+of m(2 - 1/p) + 2p - 4 chunks of a p-th of the model, and m + p - 1 times the gradients of one (the
+middle one of an odd number of devices once less). Beside its own chunk it holds four of weights
+that pass by, and three of gradients.
+Its bubble is (2p - 3) / (3m + 2p - 3) for m = p > 2. Weights that take w from device to device, and
+gradients that take g, each at most half of a forward, make a step w + 2g longer.
 
 ## What each does
 

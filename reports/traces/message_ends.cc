@@ -29,8 +29,8 @@ std::vector<MessageEnds> message_ends(const Program& program, const TraceLog& lo
     for (int s = 1; s < rank.streams; ++s) streams[rank.first_stream + s].is_line = has_lines;
   }
   const std::vector<int> ranks = ranks_of_streams(program);
-  std::vector<std::int32_t> transfers;                        // by message
-  std::vector<std::int32_t> before;                           // op before a generation, by slot
+  std::vector<std::int32_t> transfers;                 // by message
+  std::map<std::pair<int, int>, std::int32_t> before;  // op before a generation, by slot and rank
   std::map<std::pair<int, int>, std::int32_t> taken_in_line;  // by channel and micro-batch
   visit_issues(program, code_without_memory(program), [&](const Issue& issue, const Cursor&) {
     const auto [code, what, micro_batch] = issue.instruction;
@@ -49,12 +49,11 @@ std::vector<MessageEnds> message_ends(const Program& program, const TraceLog& lo
         stream.received.push_back(transfers[issue.slot]);
       }
     } else if (has_lines && code == Opcode::Record) {
-      if (before.size() <= static_cast<std::size_t>(issue.slot)) before.resize(issue.slot + 1, -1);
-      before[issue.slot] = stream.last;
+      before[{issue.slot, ranks[issue.stream]}] = stream.last;
     } else if (has_lines && code == Opcode::Wait && issue.slot >= 0) {
       const int message = program.events[what].message;
       if (stream.is_line) {
-        stream.last = before[issue.slot];
+        stream.last = before.at({issue.slot, ranks[issue.stream]});
       } else if (message >= 0 && program.channels[message].to_rank == ranks[issue.stream]) {
         stream.received.push_back(taken_in_line.at({message, micro_batch}));
       }

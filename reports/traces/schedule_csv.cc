@@ -31,6 +31,11 @@ std::string schedule_csv(const ScenarioResult& result, TextMessages messages) {
                 "the text form has no parts of a vocabulary; expected training.schedule.vocabulary "
                 "\"whole\"");
   }
+  if (plan.schedule.kind->layout == StageLayout::Ring) {
+    throw Error(who +
+                "the text form has no weights that pass by; expected a schedule whose stages stay "
+                "on their ranks, e.g. \"1f1b\"");
+  }
   if (plan.schedule.kind->slices) {
     throw Error(who +
                 "the text form has no token slices; expected a schedule of whole "

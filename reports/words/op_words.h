@@ -64,6 +64,10 @@ constexpr const char* name_of(Cargo cargo) {
       return "copy";
     case Cargo::Context:
       return "context";
+    case Cargo::Weights:
+      return "weights";
+    case Cargo::Sums:
+      return "weight gradients";
   }
   return "";
 }

@@ -12,6 +12,7 @@
 #include "scenarios/contract/set_key.h"
 #include "scenarios/load/loader.h"
 #include "scenarios/load/read_stage_layouts.h"
+#include "scenarios/load/schedules/check_ring.h"
 #include "sim/plan/stage_cost.h"
 #include "sim/plan/vocabulary.h"
 
@@ -496,7 +497,11 @@ Question load_question(const JsonValue& value, KnownParts& known, Diagnostics& d
     check_deferral(question, keys, *sections.graph, diagnostics);
     if (stages) check_vocabulary(question, keys, *sections.graph, diagnostics);
   }
-  if (stages) check_messages(question, keys, diagnostics);
+  if (stages) {
+    check_messages(question, keys, diagnostics);
+    check_ring(question, keys, sections.cluster ? &*sections.cluster : nullptr, document,
+               diagnostics);
+  }
   check_contention(question, sections.cluster, document, diagnostics);
   if (stages) check_stage_layouts(*sections.parallel, question, document, diagnostics);
   if (stages) check_layer_layouts(*sections.parallel, question, document, diagnostics);

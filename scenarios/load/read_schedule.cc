@@ -289,7 +289,8 @@ void check_traits(Section& section, const SchedulePolicy& policy) {
                " runs stages wherever they lie; expected their number in parallel.stages");
   }
   if (const auto node = section.get("chunks");
-      node && entry.layout == StageLayout::OneEach && policy.chunks != 1) {
+      node && policy.chunks != 1 &&
+      (entry.layout == StageLayout::OneEach || entry.layout == StageLayout::Ring)) {
     report(section.diagnostics(), *node,
            in_quotes(entry.name) + " gives each rank one stage; expected no \"chunks\"");
   }

@@ -69,7 +69,7 @@ bool sends_to_neighbours(const Strategy& strategy) {
 void check_schedule(const Question& question, const JsonNode& place, Diagnostics& diagnostics) {
   const SchedulePolicy& schedule = question.training().schedule;
   const ScheduleEntry& entry = *schedule.kind;
-  const bool whole = !entry.slices && !entry.replays && !has_two_copies(entry.layout) &&
+  const bool whole = !entry.slices && !entry.replays && !has_copies(entry.layout) &&
                      schedule.copies == 1 && entry.stash == StashMode::Kept;
   if (whole) return;
   report(diagnostics, place,

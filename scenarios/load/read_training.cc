@@ -535,7 +535,7 @@ std::string shares_problem(const Question& question) {
   const SchedulePolicy& policy = training.schedule;
   const DataParallel& data = question.layout.data_parallel;
   const bool plain = policy.kind->flushes && !policy.kind->slices && policy.copies == 1 &&
-                     !has_two_copies(policy.kind->layout) && !policy.order &&
+                     !has_copies(policy.kind->layout) && !policy.order &&
                      policy.placement.empty() && policy.in_flight == 1 &&
                      !policy.bulk_synchronous && policy.update_every == training.micro_batches;
   if (training.strategy.kind != StrategyKind::Global) {

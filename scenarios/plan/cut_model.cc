@@ -65,11 +65,12 @@ class RankTimes {
 };
 
 /// Returns the busy time of stages on the ranks that hold them, the slower one where a stage lies
-/// on two; where no rank is known, on the first.
+/// on two; where no rank is known, on the first, as in a ring, all of whose ranks run each stage.
 StageTime stage_time(const Question& question, const RankTimes& times) {
-  const bool mirrored = has_two_copies(question.training().schedule.kind->layout);
-  return [&layout = question.layout, &times, mirrored](int stage, int first, int last) {
-    const bool known = !layout.placement.empty();
+  const StageLayout laid = question.training().schedule.kind->layout;
+  const bool mirrored = has_mirror(laid), ring = laid == StageLayout::Ring;
+  return [&layout = question.layout, &times, mirrored, ring](int stage, int first, int last) {
+    const bool known = !layout.placement.empty() && !ring;
     // The last part of overlapping blocks belongs to no stage of its own.
     const int held = std::min(stage, layout.stages - 1);
     const int rank = known ? layout.placement[held] : 0;

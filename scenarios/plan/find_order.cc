@@ -53,6 +53,7 @@ bool lies_as(const Plan& plan, const ScheduleEntry& entry) {
              all([&](int s) { return is_v(plan, s); });
     case StageLayout::Mirrored:
     case StageLayout::MirroredV:
+    case StageLayout::Ring:
       return false;
   }
   return false;

@@ -33,9 +33,18 @@ Plan plan_of_trace(const Question& question, const TraceWorkload& trace) {
   return plan;
 }
 
-/// Adds a second copy of the model, whose stages lie on the ranks in reverse, or as the file of the
-/// schedule says.
-void add_copy(Plan& plan) {
+/// Adds the other copies of the model: one, whose stages lie on the ranks in reverse, or as the
+/// file of the schedule says; or one for each rank of a ring, which has all of its stages.
+void add_copies(Plan& plan) {
+  if (plan.schedule.kind->layout == StageLayout::Ring) {
+    const int ranks = plan.question.layout.ranks();
+    plan.copies = ranks;
+    plan.rank_of_stage.clear();
+    for (int rank = 0; rank < ranks; ++rank) {
+      plan.rank_of_stage.insert(plan.rank_of_stage.end(), plan.question.layout.stages, rank);
+    }
+    return;
+  }
   plan.copies = 2;
   if (!plan.schedule.placement.empty()) {
     plan.rank_of_stage = plan.schedule.placement;
@@ -158,7 +167,7 @@ Plan lay_out_one_size(const Question& question) {
             .unfolded = question.simulation.unfolded.value_or(kFolded)};
   if (training.slices) plan.slices = cut_sequences(plan, *training.slices);
   const StageLayout laid = plan.schedule.kind->layout;
-  if (has_two_copies(laid) || plan.schedule.copies > 1) add_copy(plan);
+  if (has_copies(laid) || plan.schedule.copies > 1) add_copies(plan);
   const bool balanced = question.layout.partition.kind == PartitionRule::Kind::Balanced;
   if (balanced && is_mixed(question.cluster) && question.layout.rank_layouts.empty()) {
     plan.partition = fitting_partition(plan);

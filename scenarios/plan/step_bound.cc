@@ -439,10 +439,10 @@ class PlanWork {
   }
 
   Bytes resident(std::size_t rank) const {
-    Bytes bytes(0);
+    Bytes bytes = ring_buffers(inputs_);
     for (int stage = 0; stage < inputs_.schedule.stages; ++stage) {
       const bool own = inputs_.schedule.rank_of_stage[stage] == static_cast<int>(rank);
-      if (own) bytes += inputs_.stages[stage].state.total();
+      if (own && keeps_state(inputs_, stage)) bytes += inputs_.stages[stage].state.total();
     }
     return bytes;
   }

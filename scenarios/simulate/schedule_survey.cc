@@ -38,8 +38,9 @@ SurveyRow measure_row(const ScheduleEntry& entry, const SurveySize& size) {
 
 std::string survey_scenario(const ScheduleEntry& entry, const SurveySize& size) {
   // A device's share takes 1 ms forward.
+  const double message = entry.layout == StageLayout::Ring ? kWeights * kModules : kOutput;
   const std::string bandwidth =
-      size.transfer > 0 ? std::to_string(kOutput / size.transfer / 1e3) + " MB/s" : "1000 PB/s";
+      size.transfer > 0 ? std::to_string(message / size.transfer / 1e3) + " MB/s" : "1000 PB/s";
   const bool says_slices = entry.slices && !entry.even_slices;  // which have a number by default
   const std::string schedule =
       says_slices ? R"({"kind": ")" + entry.name + R"(", "slices": 4})" : '"' + entry.name + '"';

@@ -124,7 +124,7 @@ bool EventLoop::receive(int stream, StreamState& state) {
     state.message_sent = message.sent;
     state.message_arrival = message.arrival;
   }
-  if (program_.channels[index].in_line) state.message_sent = message.sent;
+  if (queue.synchronous && program_.channels[index].in_line) state.message_sent = message.sent;
   queue.messages.pop();
   queue.was_taken = true;
   --queue.untaken;

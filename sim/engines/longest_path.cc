@@ -261,14 +261,15 @@ bool LongestPath::send(int stream, StreamState& state) {
   // Who watches memory must keep what it is told until all neighbours have come as far.
   steps_back_ = sink_.memory && queue.depth != 0;
   wake(queue.receiver);
-  if (queue.sender_waits) stand_until_left(state, queue.wire);
+  if (queue.sender_waits) stand_until_left(state, index);
   return queue.depth != 0 || stand_until_asked(stream, state, queue);
 }
 
-/// The message that was sent last over `wire` keeps its sender until it has left.
-void LongestPath::stand_until_left(StreamState& state, int wire) {
-  const double left = wire_free_[wire];
-  if (left > state.time && !ranks_[state.rank].several_streams) {
+/// The message that was sent last over the wire of `channel` keeps its sender until it has left.
+void LongestPath::stand_until_left(StreamState& state, int channel) {
+  const double left = wire_free_[channels_[channel].wire];
+  const bool idles = left > state.time && !ranks_[state.rank].several_streams;
+  if (idles || program_.channels[channel].in_line) {
     state.message_sent = state.time;
     state.message_arrival = left;
   }

@@ -91,7 +91,7 @@ class LongestPath {
   void note_record(int event, int micro_batch, double time);
   void run_collective(int index, Generation& generation, int micro_batch);
   bool stand_until_asked(int stream, StreamState& state, ChannelState& queue);
-  void stand_until_left(StreamState& state, int wire);
+  void stand_until_left(StreamState& state, int channel);
   double release_time(const StreamState& state, const ChannelState& queue) const;
   bool meet_receiver(int stream, StreamState& state);
   bool meet_sender(int stream, StreamState& state);

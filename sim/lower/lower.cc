@@ -108,7 +108,9 @@ std::array<Bytes, kMemoryClasses> resident_bytes(const LowerInputs& inputs,
   auto at = [&](MemoryClass memory_class) -> Bytes& {
     return bytes[static_cast<int>(memory_class)];
   };
+  at(MemoryClass::Communication) = ring_buffers(inputs);
   for (const int stage : stages) {
+    if (!keeps_state(inputs, stage)) continue;
     const Footprint& state = inputs.stages[stage].state;
     at(MemoryClass::Weights) += state.weights;
     at(MemoryClass::Gradients) +=
@@ -221,9 +223,7 @@ Program lower_all(const LowerInputs& inputs, const Brevity& brevity) {
   program.interference = interference_of(inputs);
   program.ranks.resize(schedule.ranks.size());
   for (int stage = 0; stage < schedule.stages; ++stage) {
-    Rank& rank = program.ranks[schedule.rank_of_stage[stage]];
-    rank.stages.push_back(stage);
-    rank.update_copies += inputs.stages[stage].state.update_copies;
+    program.ranks[schedule.rank_of_stage[stage]].stages.push_back(stage);
   }
   Wiring wiring(inputs, brevity.alone, program);
   OpLowering ops(inputs, brevity, wiring, program);
@@ -235,6 +235,8 @@ Program lower_all(const LowerInputs& inputs, const Brevity& brevity) {
     rank.resident = resident_bytes(inputs, rank.stages);
     if (!inputs.libraries.empty()) rank.libraries = inputs.libraries.at(r);
     for (const int stage : rank.stages) {
+      if (!keeps_state(inputs, stage)) continue;
+      rank.update_copies += inputs.stages[stage].state.update_copies;
       rank.host.optimizer += inputs.stages[stage].host_optimizer;
       rank.host.gradients += inputs.stages[stage].host_gradients;
     }
@@ -247,6 +249,7 @@ Program lower_all(const LowerInputs& inputs, const Brevity& brevity) {
     for (const Sequence& sequence : schedule.ranks[r]) {
       lower_sequence(ops, program, sequence, fetches_ahead);
     }
+    ops.finish_rank(static_cast<int>(r));
   }
   program.folding_problem = wiring.finish();
   if (program.folding_problem.empty()) program.folding_problem = machine_problem(inputs);

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "sim/plan/schedules/stage_ops.h"
 
 namespace interlock {
 
@@ -31,6 +32,26 @@ OpCost scaled(OpCost cost, double share) {
 }
 
 }  // namespace
+
+bool is_ring(const LowerInputs& inputs) { return inputs.policy.kind->layout == StageLayout::Ring; }
+
+bool keeps_state(const LowerInputs& inputs, int stage) {
+  const int ranks = inputs.schedule.copies;
+  return !is_ring(inputs) || stage % ranks == chunk_of_rank(stage / ranks, ranks);
+}
+
+Bytes ring_buffers(const LowerInputs& inputs) {
+  constexpr double kOfWeights = 2 * 2, kOfGradients = 2 + 1;
+  const int ranks = inputs.schedule.copies;
+  if (!is_ring(inputs) || ranks == 1) return Bytes(0);
+  Bytes weights, gradients;
+  for (int chunk = 0; chunk < ranks; ++chunk) {
+    const Footprint& state = inputs.stages[chunk].state;
+    weights = std::max(weights, state.weights);
+    gradients = std::max(gradients, state.gradients);
+  }
+  return kOfWeights * weights + kOfGradients * gradients;
+}
 
 int OpCosts::before(int stage) const {
   const int own = stage % stages_of_copy_, before = stage_before(inputs_.strategy, own);

@@ -81,6 +81,16 @@ class OpCosts {
   int stages_, stages_of_replica_, stages_of_copy_;
 };
 
+/// Returns true if `inputs` has a ring of ranks that each run all stages, see weipipe.cc.
+bool is_ring(const LowerInputs& inputs);
+/// Returns whether its rank keeps the states of `stage`, and updates it. In a ring one of its
+/// copies is kept.
+bool keeps_state(const LowerInputs& inputs, int stage);
+/// Returns what each rank of a ring holds, from start to end, of chunks that pass by: two buffers
+/// of each flow, as large as the largest chunk, one to send from while the other receives, and the
+/// gradients that a backward makes before they are added up. Nothing if there is no ring.
+Bytes ring_buffers(const LowerInputs& inputs);
+
 /// An exchange that brings the weights of some modules of an op, one of its count for each of them.
 struct WeightGather {
   Exchange exchange;

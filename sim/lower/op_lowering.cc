@@ -24,6 +24,7 @@ OpLowering::OpLowering(const LowerInputs& inputs, const Brevity& brevity, Wiring
       costs_(inputs),
       writer_(program, inputs.schedule.stages),
       exchanges_(inputs, brevity, wiring, writer_, program),
+      ring_(inputs, wiring, program),
       window_events_(inputs.schedule.stages, -1),
       update_events_(inputs.schedule.stages, -1) {
   completes_.resize(static_cast<std::size_t>(inputs.schedule.stages), false);
@@ -39,6 +40,7 @@ OpLowering::OpLowering(const LowerInputs& inputs, const Brevity& brevity, Wiring
 }
 
 void OpLowering::append(const Op& op) {
+  ring_.before(op);
   if (recomputes_early(op)) recompute_early(op);
   if (op.kind == OpKind::F) in_layers_ = passes_in_layers(op);
   begin(op);
@@ -47,6 +49,7 @@ void OpLowering::append(const Op& op) {
   run(op, 1);
   end_trade(op);
   end(op);
+  ring_.after(op);
 }
 
 void OpLowering::append_pair(const Op& first, const Op& second) {
@@ -352,7 +355,8 @@ void OpLowering::send_gradients(const Op& op, const Traversal& traversal) {
 bool OpLowering::has_windows() const { return inputs_.policy.in_flight > 1 && update_every() > 1; }
 
 int OpLowering::barrier() {
-  return writer_.event(barrier_event_, inputs_.schedule.stages, update_every());
+  const int copies = is_ring(inputs_) ? inputs_.schedule.copies : 1;  // one of them is updated
+  return writer_.event(barrier_event_, inputs_.schedule.stages / copies, update_every());
 }
 
 int OpLowering::window_event(int stage) {
@@ -534,7 +538,7 @@ void OpLowering::begin_update(const Op& op) {
 
 /// Copies of a stage add up their gradients: each sends its own to every other.
 void OpLowering::add_up_copies(const Op& op) {
-  const int copies = inputs_.schedule.copies;
+  const int copies = is_ring(inputs_) ? 1 : inputs_.schedule.copies;  // a ring has done it
   for (int on = 1; on < copies; ++on) {
     message(Opcode::Send, Cargo::Copy, op, op.stage, costs_.in_copy_after(op.stage, on));
   }

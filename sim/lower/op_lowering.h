@@ -12,6 +12,7 @@
 #include "sim/lower/exchange_lowering.h"
 #include "sim/lower/instruction_writer.h"
 #include "sim/lower/op_cost.h"
+#include "sim/lower/ops/ring_lowering.h"
 #include "sim/lower/wiring.h"
 
 namespace interlock {
@@ -32,6 +33,8 @@ class OpLowering {
   /// Comes before the first of `updates` in a row. None of them may wait at the barrier before all
   /// have said that they are due, because they are of stages that share the stream.
   void begin_updates(const Op& first, int updates);
+  /// Adds streams beside the ops of `rank`, which are all written.
+  void finish_rank(int rank) { ring_.add_line(rank); }
 
  private:
   void begin(const Op& op);
@@ -126,6 +129,7 @@ class OpLowering {
   OpCosts costs_;
   InstructionWriter writer_;
   ExchangeLowering exchanges_;
+  RingLowering ring_;
   std::vector<bool> completes_;  // (stages) some backward of it completes its gradients
   std::vector<int> window_events_, update_events_;
   /// Events and channels of trades by 0 or 1 (backward) and the stages of giver and maker; channels

@@ -45,18 +45,16 @@ Bytes Wiring::message_bytes(Cargo cargo, int from_stage, int to_stage, int micro
       const Bytes tensor = costs_.input_gradient({.stage = from_stage, .micro_batch = micro_batch});
       if (!inputs_.policy.kind->sends_lists) return tensor;
       const auto& traversals = inputs_.roles[from_stage].traversals;
-      const auto tensors = std::count_if(traversals.begin(), traversals.end(),
-                                         [](const Traversal& t) { return t.to_previous; });
+      const auto tensors = std::ranges::count_if(traversals, &Traversal::to_previous);
       return tensor * static_cast<double>(tensors);
     }
     case Cargo::Readout:
       return costs_.of_stage(to_stage, micro_batch).readout;
     case Cargo::Copy:
       return costs_.of_stage(from_stage, micro_batch).state.gradients;
-    case Cargo::Context:
+    default:
       return Bytes(0);  // see add_channel
   }
-  return Bytes(0);
 }
 
 int Wiring::channel(Cargo cargo, int from_stage, int to_stage, int micro_batch) {

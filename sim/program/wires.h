@@ -35,7 +35,8 @@ struct LinkBytes {
 
 /// Names what messages carry. Copy: the weight gradients of one copy of a stage, for another.
 /// Context: what attention that another rank makes reads, and makes; numbered by whose it is.
-enum class Cargo : std::uint8_t { Activation, Gradient, Readout, Copy, Context };
+/// Weights: those of a stage, for another copy of it. Sums: their gradients, of copies so far.
+enum class Cargo : std::uint8_t { Activation, Gradient, Readout, Copy, Context, Weights, Sums };
 
 /// A queue of messages from a stage to a neighbour. Order is kept.
 struct Channel {
@@ -52,7 +53,7 @@ struct Channel {
   int replay = -1;
   bool synchronous = false;    // the transfer needs both streams, from its start to its arrival
   bool sender_waits = false;   // its stream stands until the message has left
-  bool in_line = false;        // streams beside the ops send and take its messages, in turn
+  bool in_line = false;        // streams beside ops send its messages, and take synchronous ones
   bool from_resident = false;  // a copy of resident bytes: nothing to give back once it has left
   bool read_by_head = false;   // of the sender, too: given back when both have, see Buffer::message
   Bytes bytes;                 // on one device of the sender

@@ -16,7 +16,8 @@ inline constexpr const char* kChakraVersion = "0.0.4";
 /// The unit of its times, in seconds.
 inline constexpr double kChakraTime = 1e-6;
 /// The values of interlock_cargo, by Cargo.
-inline constexpr std::array kCargoNames = {"activation", "gradient", "readout", "copy", "context"};
+inline constexpr std::array kCargoNames = {"activation", "gradient", "readout",         "copy",
+                                           "context",    "weights",  "weight_gradients"};
 inline constexpr int kMostChakraCount = 1'000'000'000;
 
 /// Attributes by name; numbers of any type are numbers, lists are left out. Reads throw Error,

@@ -110,6 +110,8 @@ void read_message(const ChakraAttributes& said, int rank, ExecutionNode& node) {
   node.ordered = depth.has_value();
   node.depth = depth.value_or(Channel::kUnlimited);
   node.synchronous = said.is_true("interlock_synchronous");
+  node.sender_waits = !node.synchronous && node.depth == Channel::kUnlimited &&
+                      said.is_true("interlock_sender_waits");
 }
 
 ExecutionNode node_of(const chakra::Node& message, const std::string& file, int rank) {

@@ -122,6 +122,7 @@ void put_message(const ExecutionNode& node, Attributes<chakra::Node>& attributes
   if (!node.ordered) return;
   attributes.put_int32("interlock_queue_depth", node.depth);
   if (node.synchronous) attributes.put_bool("interlock_synchronous", true);
+  if (node.sender_waits) attributes.put_bool("interlock_sender_waits", true);
 }
 
 void put_collective(const ExecutionNode& node, Attributes<chakra::Node>& attributes) {

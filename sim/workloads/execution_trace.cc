@@ -250,6 +250,7 @@ class NodeWriter {
     node.ordered = true;
     node.depth = channel.depth;
     node.synchronous = channel.synchronous;
+    node.sender_waits = channel.sender_waits;
     node.duration = channel.occupancy + channel.latency;
   }
 

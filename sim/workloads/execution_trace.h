@@ -59,7 +59,7 @@ struct ExecutionNode {
   int from = 0, to = 0, tag = 0;
   Bytes bytes;  // of a Compute: that it moves; of a Collective: what each member has before it
   /// Facts of the channel, as in Channel; if `ordered`, its messages are one queue of that depth.
-  bool ordered = false, synchronous = false;
+  bool ordered = false, synchronous = false, sender_waits = false;
   std::optional<NodeCargo> cargo;
   int depth = Channel::kUnlimited;
 
@@ -67,6 +67,11 @@ struct ExecutionNode {
   std::optional<CollectiveKind> collective;  // nothing: a barrier
   std::string group;                         // ranks that name it are its members
 };
+
+/// Returns whether the stream of a Send stands until its message has left, or arrived.
+inline bool holds_sender(const ExecutionNode& send) {
+  return send.synchronous || send.sender_waits;
+}
 
 /// The steps of a run, and which of them were measured; see Program.
 struct TraceSteps {

@@ -100,6 +100,7 @@ class Lowering {
                     .to_stage = sent.to,
                     .depth = sent.depth,
                     .synchronous = sent.synchronous,
+                    .sender_waits = sent.sender_waits,
                     .from_resident = true,
                     .bytes = sent.bytes,
                     .received = Bytes(0)};
@@ -176,7 +177,7 @@ class Lowering {
         ++asks(before);
         return;
       case NodeKind::Send:
-        if (at(before).node->synchronous) return need_event(before);
+        if (holds_sender(*at(before).node)) return need_event(before);
         need_event(at(before).partner);
         event_of(before) = event_of(at(before).partner);
         return;
@@ -243,7 +244,7 @@ class Lowering {
         break;
       case NodeKind::Send:
         emit(Opcode::Send, channel_of_[static_cast<std::size_t>(i)], i);
-        if (!at(i).node->synchronous) return;  // who receives it records that it is there
+        if (!holds_sender(*at(i).node)) return;  // who receives it records that it is there
         break;
       case NodeKind::Receive:
         emit(Opcode::Receive, channel_of_[static_cast<std::size_t>(i)], i);

@@ -94,7 +94,7 @@ class Layout {
         append(stream, node);
         const NodeKind kind = at(node).kind;
         const bool done = kind == NodeKind::Compute || kind == NodeKind::Receive ||
-                          (kind == NodeKind::Send && at(node).node->synchronous);
+                          (kind == NodeKind::Send && holds_sender(*at(node).node));
         if (done) chains_.back().known.insert(node);
       }
       laid.streams.push_back(std::move(chains_.back().nodes));
@@ -159,14 +159,14 @@ class Layout {
   bool holds_up(int node) const {
     const ExecutionNode& sent = *at(node).node;
     return at(node).kind == NodeKind::Send &&
-           (sent.synchronous || (sent.ordered && sent.depth != Channel::kUnlimited));
+           (holds_sender(sent) || (sent.ordered && sent.depth != Channel::kUnlimited));
   }
 
   void put_communication(int node) {
     const int beside = stream_before(node);
     if (beside >= 0 && (holds_up(node) || knows_all(beside, needs(node)))) {
       append(beside, node);
-      if (at(node).node->synchronous) {
+      if (holds_sender(*at(node).node)) {
         chains_[static_cast<std::size_t>(beside)].known.insert(node);
       }
       return;

@@ -35,6 +35,7 @@ class Extras {
     if (may_divide() && chance(0.6)) divide_vocabulary();
     add_variation();
     add_to_machine();
+    if (may_go_round() && chance(0.5)) go_round();
   }
 
  private:
@@ -65,6 +66,21 @@ class Extras {
            !model_.contains("multi_token_prediction") && !training_.contains("offload") &&
            !parallel_.contains("layouts") && !training_.contains("replica_micro_batches");
   }
+  /// Returns whether each rank is one device, of one kind.
+  bool may_go_round() const {
+    return parallel_["pipeline"] > 1 && parallel_["data"] == 1 && !parallel_.contains("tensor") &&
+           !parallel_.contains("context") && !cluster_.contains("machines");
+  }
+  /// Passes weights round the ranks. Offload and some layouts are refused.
+  void go_round() {
+    const int ranks = parallel_["pipeline"], micro_batches = ranks * random_.integer(1, 6);
+    parallel_ = {{"pipeline", ranks}, {"data", 1}};
+    training_["strategy"] = "global";
+    training_["schedule"] = {{"kind", "weipipe"}, {"early_recompute", chance(0.2)}};
+    training_["micro_batches"] = micro_batches;
+    if (transformer_) training_["global_batch_size"] = micro_batches;
+  }
+
   /// Has each rank one stage, or two, and trade attention of slices with others.
   void trade_context() {
     const int chunks = random_.integer(1, 2), ranks = parallel_["pipeline"];

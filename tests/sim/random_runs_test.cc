@@ -21,10 +21,10 @@ TEST_CASE("the sweep and the loop agree exactly on random programs of fixed orde
   for (std::uint64_t seed = 0; seed < 900; ++seed) {
     Random random(111, seed);
     const TestChain chain = random_chain(random);
+    INFO("seed " << seed << ": " << describe(chain));
     const Program program = program_of(chain);
     if (chooses_order(program)) continue;
     const Realised swept = realise(program, run_longest_path);
-    INFO("seed " << seed << ": " << describe(chain));
     CHECK(difference(swept, realise(program, run_event_loop)) == "");
     outcomes.count(swept);
   }

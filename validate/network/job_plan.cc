@@ -232,9 +232,8 @@ StageJob plan_stage_of_job(const Job& job, int stage, int element) {
 std::string why_not_trainable(const Job& job) {
   const Program& program = job.program;
   if (program.copies > 1) {
-    return "copies in two directions cannot be trained; expected a schedule of a single direction, "
-           "such as "
-           "\"1f1b\"";
+    return "copies of the model beside each other cannot be trained; expected a schedule of one "
+           "copy, such as \"1f1b\"";
   }
   if (program.slices > 1 || !program.slice_counts.empty()) {
     return "slices of sequences cannot be trained; expected a schedule of whole micro-batches";

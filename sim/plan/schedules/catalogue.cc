@@ -44,8 +44,8 @@ std::string deferral_problem(const SchedulePolicy& policy) {
     return "a split backward puts off weight gradients of all layers; expected \"backward\" "
            "\"fused\" beside it";
   }
-  if (has_two_copies(entry.layout)) {
-    return name + "has a readout on two ranks, each for some micro-batches" + others;
+  if (has_copies(entry.layout)) {
+    return name + "has a readout on several ranks, each for some micro-batches" + others;
   }
   if (entry.one_at_a_time) {
     return name + "takes one micro-batch at a time, so that all ranks but one stand anyway" +
@@ -97,6 +97,7 @@ std::string message_problem(const SchedulePolicy& policy) {
     return "sums of a divided vocabulary stand in no line; expected \"vocabulary\" \"whole\" "
            "beside it";
   }
+  if (entry.layout == StageLayout::Ring) return name + "has turns in which weights pass" + others;
   if (policy.queue.kind != QueuePolicy::Kind::Unlimited) {
     return "messages wait for both of their ranks, in no queue; expected \"queue\" \"unlimited\" "
            "beside it";

@@ -29,6 +29,7 @@
   entry(zb_v) \
   entry(v_half) \
   entry(v_min) \
+  entry(weipipe) \
   entry(pipedream) \
   entry(pipedream_2bw) \
   entry(pipelined_backprop) \

@@ -89,11 +89,13 @@ struct Sequence {
 };
 
 /// How a schedule lays stages on ranks. Any: as the scenario says. Loop: 0, 1, 2, 0, 1, 2, ...; V:
-/// 0, 1, 2, 2, 1, 0, ...; Mirrored, MirroredV: one each, or a V, and a second copy in reverse.
-enum class StageLayout { Any, OneEach, Loop, V, Mirrored, MirroredV };
-constexpr bool has_two_copies(StageLayout of) { return of >= StageLayout::Mirrored; }
+/// 0, 1, 2, 2, 1, 0, ...; Mirrored, MirroredV: one each, or a V, and a second copy in reverse;
+/// Ring: a copy of all stages on each rank, whose weights come by, see weipipe.cc.
+enum class StageLayout { Any, OneEach, Loop, V, Mirrored, MirroredV, Ring };
+constexpr bool has_copies(StageLayout of) { return of >= StageLayout::Mirrored; }
+constexpr bool has_mirror(StageLayout of) { return has_copies(of) && of < StageLayout::Ring; }
 constexpr bool has_v(StageLayout of) {
-  return of == StageLayout::V || of >= StageLayout::MirroredV;
+  return of == StageLayout::V || of == StageLayout::MirroredV;
 }
 
 /// Replicas that are simulated one by one have stages and ranks of their own, as copies have.

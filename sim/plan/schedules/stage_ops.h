@@ -59,6 +59,10 @@ class RunWriter {
 /// Returns the stages of each rank, in order.
 std::vector<std::vector<int>> stages_of_ranks(const ScheduleInputs& inputs);
 
+/// Returns the chunk that a rank of a ring owns: so they lie that each comes to rank 0 in its turn.
+/// Example: ranks 0 to 3 own chunks 0, 3, 2, 1, which pass by rank 0 as 0, 1, 2, 3.
+constexpr int chunk_of_rank(int rank, int ranks) { return (ranks - rank) % ranks; }
+
 /// Says what is wrong with a shape for two copies of the model in opposite directions, as
 /// ScheduleEntry::problem says it.
 std::string mirrored_problem(const ScheduleShape& shape);

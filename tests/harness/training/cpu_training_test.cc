@@ -165,7 +165,7 @@ TEST_CASE("what cannot be trained is refused with what to write instead") {
   CHECK(refusal(text).empty());
   text.model = kResidualMlp;
   text.schedule = R"({"kind": "chimera"})";
-  CHECK(refusal(text).find("expected a schedule of a single direction") != std::string::npos);
+  CHECK(refusal(text).find("expected a schedule of one copy") != std::string::npos);
   TrainingText mlp =
       four_stages(R"({"kind": "mlp", "input_size": 5, "hidden_sizes": [6, 6, 6], "classes": 3})");
   mlp.devices = 2;

@@ -90,7 +90,7 @@ void for_small_shapes(const std::function<void(TestChain&)>& visit) {
     for (int ranks = 1; ranks <= 4; ++ranks) {
       for (int chunks = 1; chunks <= 4; ++chunks) {
         for (int m = 1; m <= 9; ++m) {
-          const bool copied = has_two_copies(entry.layout);
+          const bool copied = has_copies(entry.layout);
           if (copied && chunks != entry.chunks) continue;
           if (entry.layout == StageLayout::OneEach && chunks > 1) continue;
           Random random(231, ++shapes);
@@ -131,7 +131,8 @@ TEST_CASE("every small shape of every family ends, keeps nothing, and runs as it
     kinds.insert(chain.policy.kind->name);
   });
   MESSAGE(shapes << " shapes, " << timed << " of " << kinds.size() << " families by their order");
-  CHECK(kinds.size() >= families().size() - 2);  // not the list form, nor replays
+  // Not the list form, nor replays, nor weipipe, whose times are in weipipe_test.
+  CHECK(kinds.size() >= families().size() - 3);
 }
 
 TEST_CASE("random chains of all families run as their order says") {

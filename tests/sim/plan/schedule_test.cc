@@ -124,8 +124,13 @@ Count expected_ops(const TestChain& chain, const Schedule& schedule) {
           chain.policy.kind->name == "chimera" || chain.policy.kind->name == "bitpipe";
       const int unit = units ? static_cast<int>(schedule.ranks.size()) : schedule.micro_batches;
       const bool passes = b % unit * schedule.copies / unit == s / of_copy;
-      if ((b + 1) % every == 0) expected[{s, OpKind::U, b, s}] = 1;
-      if (!passes) continue;
+      // Ranks of a ring hold a copy each, of which micro-batch b runs on rank b mod p; chunk c is
+      // updated on rank -c mod p.
+      const bool ring = chain.policy.kind->name == "weipipe";
+      const int copy = s / of_copy;
+      const bool updated = !ring || (copy + s) % of_copy == 0;
+      if ((b + 1) % every == 0 && updated) expected[{s, OpKind::U, b, s}] = 1;
+      if (ring ? b % schedule.copies != copy : !passes) continue;
       expected[{s, OpKind::F, b, s}] = 1;
       if (chain.policy.vocabulary != VocabularySplit::Whole) {
         const int ranks = static_cast<int>(schedule.ranks.size());  // of a stage each, or two

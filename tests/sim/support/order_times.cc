@@ -222,8 +222,8 @@ bool has_plain_rules(const TestChain& chain) {
                                  [](const auto& rank) { return rank.size() <= 1; });
   return fixed && policy.queue.kind == QueuePolicy::Kind::Unlimited &&
          !policy.copies_on_compute_stream && policy.in_flight == 1 && !policy.replays &&
-         policy.kind->name != "list" && chain.strategy.readout_every == 0 &&
-         policy.vocabulary == VocabularySplit::Whole;
+         policy.kind->name != "list" && policy.kind->layout != StageLayout::Ring &&
+         chain.strategy.readout_every == 0 && policy.vocabulary == VocabularySplit::Whole;
 }
 
 std::map<OpName, OpTimes> order_times(const TestChain& chain) { return Walk(chain).run(); }

@@ -28,7 +28,7 @@ struct OpTimes {
 };
 
 /// Returns whether `chain` has the rules above alone: fixed orders, unlimited queues, messages
-/// beside compute, gradients one by one, no readouts, no replays.
+/// beside compute, gradients one by one, no readouts, no replays, weights that stay.
 bool has_plain_rules(const TestChain& chain);
 
 /// Every op but R. An op that can never run is missing.

@@ -123,7 +123,7 @@ TestChain random_shape(Random& random, std::string_view kind, int most_stages) {
     for (int stage = 0; stage < stages; ++stage) chain.rank_of_stage[stage] = stage % ranks;
     chain.micro_batches = random.integer(1, 4);
   } else {
-    const int rows = has_two_copies(entry.layout) ? 2 * entry.chunks : random.integer(1, 4);
+    const int rows = has_copies(entry.layout) ? 2 * entry.chunks : random.integer(1, 4);
     chain = make_laid_chain(random.integer(1, 4), kind, {}, rows);
     chain.micro_batches = random.integer(1, 12);
   }
@@ -225,15 +225,16 @@ TestChain make_chain(int stages, std::string_view kind) {
 
 TestChain make_laid_chain(int ranks, std::string_view kind, const ChainStage& stage, int chunks) {
   const ScheduleEntry& entry = schedule_named(kind);
-  const int copies = has_two_copies(entry.layout) ? 2 : 1;
-  const int rows = chunks > 0 ? chunks : entry.chunks * copies, of = rows / copies;
+  const bool ring = entry.layout == StageLayout::Ring;
+  const int copies = ring ? ranks : has_copies(entry.layout) ? 2 : 1;
+  const int rows = chunks > 0 && !ring ? chunks : entry.chunks * copies, of = rows / copies;
   TestChain chain = make_chain(std::vector<ChainStage>(std::size_t{1} * rows * ranks, stage), kind);
   chain.copies = copies;
   chain.policy.chunks = of;
   chain.cluster = mesh(ranks);
   for (int i = 0; i < rows * ranks; ++i) {
     const int turns = entry.layout == StageLayout::Loop ? 0 : i / ranks % of + i / ranks / of;
-    chain.rank_of_stage[i] = turns % 2 == 1 ? ranks - 1 - i % ranks : i % ranks;
+    chain.rank_of_stage[i] = ring ? i / ranks : turns % 2 == 1 ? ranks - 1 - i % ranks : i % ranks;
   }
   return chain;
 }
@@ -241,8 +242,7 @@ TestChain make_laid_chain(int ranks, std::string_view kind, const ChainStage& st
 std::vector<std::string_view> families() {
   std::vector<std::string_view> kinds;
   for (const ScheduleEntry& entry : schedule_catalogue()) {
-    const bool given = entry.name == "file" || entry.name == "auto";
-    if (!given) kinds.push_back(entry.name);
+    if (entry.order == OrderSource::Function) kinds.push_back(entry.name);
   }
   return kinds;
 }
