@@ -263,6 +263,7 @@ constexpr std::array kMattering = std::to_array<Mattering>({
     {"no-masked-softmax-fusion", kPriced},
     {"no-overlap-p2p-communication", "messages run beside kernels"},
     {"no-rope-freq", "every layer turns its positions"},
+    {"num-layers-at-", "without --first-last-layers-bf16 no layer differs from the others"},
     {"num-tokens-to-generate", kText},
     {"nccl-ub", kPriced},
     {"offload-modules", "activations stay on the device"},

@@ -381,21 +381,17 @@ std::string precision_of(Settings& a) {
   const bool eight = a.text("fp8-format").has_value() || a.flag("fp8-hybrid") || a.flag("fp8-e4m3");
   if (eight) {
     const std::string recipe = a.text("fp8-recipe").value_or("delayed");
-    if (recipe != "delayed" && recipe != "tensorwise") {
-      a.remark("fp8-recipe", recipe + ": taken as one scale for each tensor");
-    }
+    const bool whole = recipe == "delayed" || recipe == "tensorwise";
+    if (!whole) a.remark("fp8-recipe", recipe + ": taken as one scale for each tensor");
   }
-  const bool bf16 = a.flag("bf16"), fp16 = a.flag("fp16");
-  return eight ? "fp8" : bf16 ? "bf16" : fp16 ? "fp16" : "fp32";
+  return eight ? "fp8" : a.flag("bf16") ? "bf16" : a.flag("fp16") ? "fp16" : "fp32";
 }
 
 /// Adds the layers at both ends that are in 16 bits where the others have fewer.
 void add_wide_layers(Settings& a, Json& training) {
-  const int first = a.count("num-layers-at-start-in-bf16").value_or(1);
-  const int last = a.count("num-layers-at-end-in-bf16").value_or(1);
-  const bool narrow = training["precision"] == "fp8" || training["precision"] == "fp4";
-  if (!a.flag("first-last-layers-bf16") || !narrow) return;
-  training["bf16_layers"] = {{"first", first}, {"last", last}};
+  if (!a.flag("first-last-layers-bf16") || training["precision"] == "bf16") return;
+  training["bf16_layers"] = {{"first", a.count("num-layers-at-start-in-bf16").value_or(1)},
+                             {"last", a.count("num-layers-at-end-in-bf16").value_or(1)}};
 }
 
 /// Returns the framework's entry that stands for how Megatron-LM runs these arguments on `device`.
