@@ -100,6 +100,12 @@ std::vector<Operator> adapted(const std::vector<Operator>& operators, const Buil
     op.frozen = op.parameters > 0;
     op.weight_gradient = {.launches = 0};  // of weights that it shares with others, too
     op.weight_exchanges.clear();
+    const bool unread = op.frozen && op.forward.wide;  // a product's input, without its gradient
+    if (op.learns_alone || unread) op.stash = Bytes(0);
+    if (op.learns_alone) {
+      op.input_gradient = {.launches = 0};
+      op.input_exchanges.clear();
+    }
     const bool adapts = adapts_to(op);
     if (adapts && op.keeper > 0) {
       const Operator& keeper = operators[i - static_cast<std::size_t>(op.keeper)];

@@ -182,7 +182,7 @@ Work cast_of(double elements, NumberFormat format) {
 std::vector<Operator> keeping_bytes(std::vector<Operator> operators, double element,
                                     double narrow) {
   for (Operator& op : operators) {
-    if (op.linear) op.stash = (op.stash + op.shared_stash) * (narrow / element);
+    if (op.linear || op.keeps_narrow) op.stash = (op.stash + op.shared_stash) * (narrow / element);
     if (op.output_read == Bytes(0)) continue;
     op.inner_stash += op.output_read;
     op.outputs.clear();  // they are inside
@@ -209,7 +209,7 @@ void append_casts(std::vector<Work>& works, const Operator& op, Precision precis
                   bool backward) {
   const auto format = product_format(precision);
   if (!format) return;
-  if (op.forward.op_class != OpClass::Gemm || op.parameters == 0) return;
+  if (op.forward.op_class != OpClass::Gemm || op.parameters == 0 || op.forward.wide) return;
   const ProductShape& shape = op.forward.shape;
   Work cast = cast_of(shape.m * (backward ? shape.n : shape.k) * shape.batch, *format);
   cast.replayed = op.replayed;
@@ -368,7 +368,7 @@ void recompute_parts(Module& module, const ModuleFrame& frame, const std::vector
 /// Returns the share of an operator's products that Recompute::Alternate runs again, and adds what
 /// it keeps of them to `kept`. `product` counts the module's products.
 double share_run_again(const Operator& op, const Sharding& sharding, int& product, Bytes& kept) {
-  if (stores_no_scores(op.forward)) {
+  if (stores_no_scores(op.forward) && !op.outputs.empty()) {
     kept += op.inner_stash;
     for (const Bytes output : op.outputs) kept += output;
     return 0;

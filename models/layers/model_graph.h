@@ -88,7 +88,7 @@ struct ModelGraph {
   std::optional<double> samples_per_micro_batch;  // nothing where unknown (profiles)
   std::optional<double> tokens_per_sample;        // language models only
   int experts = 0;                                // of a layer that has some
-  std::string attention_flops = "none";           // "full" | "causal" | "none": what MFU counts
+  std::string attention_flops = "none";           // what MFU counts: full, causal, chosen, none
   std::vector<std::string> notes;                 // what was assumed of the model, for people
   /// The model for one slice of its sequences, without auxiliary heads; nothing where a sample is
   /// no sequence. Slices of a whole have its counted flops, and its stash but for stored scores, of

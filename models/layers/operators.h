@@ -8,9 +8,9 @@
 // operator saves already: a ReLU saves nothing, because its output is the input that the next
 // operator (or the next module) saves.
 //
-// Example: linear({8, 4, 6, true}, 2), 8 rows of 4 inputs to 6 outputs in two bytes an element: 384
-// flops in each of its three products, 208 bytes moved forward, 30 parameters (24 weights and 6 of
-// the bias), a stash of 64 bytes: its input.
+// Example: linear({8, 4, 6, true}, 2), 8 rows of 4 inputs to 6 outputs at two bytes: 384 flops in
+// each of its three products, 208 bytes moved forward, 30 parameters, a stash of 64 bytes: its
+// input.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@
 
 namespace interlock {
 
-/// One operator of a module, for one micro-batch. Work with no launches is absent; exchanges belong
-/// to the work of the same name.
+/// One operator of a module and micro-batch. Work without launches is absent; exchanges belong to
+/// it.
 struct Operator {
   Work forward = {.launches = 0};
   Work input_gradient = {.launches = 0};
@@ -30,11 +30,12 @@ struct Operator {
   std::vector<Exchange> forward_exchanges, input_exchanges, weight_exchanges;
   std::int64_t parameters = 0, table = 0;   // table: elements of one of which it looks up rows
   std::vector<WeightMatrix> matrices = {};  // of the parameters
-  bool expert = false;                      // its parameters are divided by experts
-  bool frozen = false;                      // its parameters are not trained
+  bool expert = false, frozen = false;      // its parameters: divided by experts, not trained
   bool activation = false;                  // of an MLP: its input may be kept in 8 bits
   std::optional<LinearName> linear = {};    // its name, if it may have an adapter
-  int fused = 1;                            // products of the same input that it does in one
+  /// Keeps its input as products with names do; has a backward for weights of its own alone.
+  bool keeps_narrow = false, learns_alone = false;
+  int fused = 1;  // products of the same input that it does in one
   // Further kernels that it takes where the framework routes tokens in small steps. Bytes beside
   // its stash: that these kernels keep; that scores of experts' activations need.
   int forward_steps = 0, backward_steps = 0;
@@ -59,7 +60,6 @@ struct Operator {
 
 /// Lets another operator save the input of `op` for it.
 void share_input(Operator& op);
-
 /// y = x W + b. Shapes: x (rows, inputs), W (inputs, outputs).
 struct Linear {
   double rows = 1;

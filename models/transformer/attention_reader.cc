@@ -70,6 +70,7 @@ void read_selection(const JsonNode& node, BlockReader& whole, BlockForm& b) {
   refuse(b.mixer != Mixer::Fused, "expected \"attention\": \"fused\"");
   refuse(b.stream.bidirectional, "expected no \"bidirectional\"");
   refuse(b.sinks, "expected no \"attention_sinks\"");
+  refuse(b.stream.causal_flops, "what was chosen is counted, expected no \"attention_flops\"");
   refuse(whole.get("sliding_window").has_value(), "expected no \"sliding_window\"");
   refuse(whole.get("attention_chunk").has_value(), "expected no \"attention_chunk\"");
 }

@@ -313,6 +313,7 @@ void append_experts(const BlockForm& t, const StreamSizes& z, std::vector<Operat
   if (experts.latent_size > 0) {
     block.push_back(linear({tokens, t.stream.hidden_size, expert_width(t), false}, z.element));
     share_input(block.back());  // the router has kept it
+    block.back().keeps_narrow = true;
   }
   block.push_back(passage(t, z, true));
   add_steps(block.back(), kMovingThere[z.fused_routing.permutation]);
@@ -341,6 +342,7 @@ void append_experts(const BlockForm& t, const StreamSizes& z, std::vector<Operat
   block.back().stash_of_scores = Bytes(0) - block.back().stash;
   if (experts.latent_size > 0) {
     block.push_back(linear({tokens, expert_width(t), t.stream.hidden_size, false}, z.element));
+    block.back().keeps_narrow = true;
   }
   if (experts.shared > 0) append_shared(t, z, router, block);
   mark_part(block, router, LayerPart::Experts);

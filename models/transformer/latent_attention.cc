@@ -98,7 +98,9 @@ Chosen chosen_of(const BlockForm& t, const StreamSizes& z) {
   return c;
 }
 
-/// A product for each head of a device, of (tokens, `inputs`) by a matrix of its own.
+/// A product for each head of a device, of (tokens, `inputs`) by a matrix of its own, in 16 bits
+/// whatever linear layers have. Both such products are of the matrix that makes keys and values of
+/// latents elsewhere: the first one has it, whole, for those who ask for matrices.
 Operator of_heads(const Chosen& c, const StreamSizes& z, std::int64_t inputs,
                   std::int64_t outputs) {
   Operator op = linear({z.tokens, inputs, outputs, false}, z.element);
@@ -107,17 +109,23 @@ Operator of_heads(const Chosen& c, const StreamSizes& z, std::int64_t inputs,
     work->bytes *= c.heads;
     if (work->counted) *work->counted *= c.heads;
     work->shape.batch = c.heads;
+    work->wide = true;
   }
   op.parameters = std::llround(static_cast<double>(op.parameters) * c.heads);
-  for (WeightMatrix& matrix : op.matrices) {
-    matrix.count = static_cast<int>(std::lround(c.heads));
-    matrix.parameters = op.parameters;
-  }
+  op.matrices.clear();
   op.stash *= c.heads;
   op.gradients *= c.heads;
   for (Bytes& output : op.outputs) output *= c.heads;
-  op.parts |= LayerPart::LatentProjections;
   return op;
+}
+
+/// Returns the matrix that makes keys without places, and values, of latents.
+WeightMatrix up_matrix(const BlockForm& t, std::int64_t parameters) {
+  const double columns =
+      static_cast<double>(t.head_size - t.latents.rotary_head_size + t.value_head_size);
+  return {.rows = static_cast<double>(t.latents.kv_rank),
+          .columns = columns * t.attention_heads,
+          .parameters = parameters};
 }
 
 /// Lets `op` hand no gradient on.
@@ -130,16 +138,19 @@ void end_gradients(Operator& op) {
 /// Adds the indexer: its queries, its keys with their norm and the weights of its heads, the scores
 /// of all pairs, and the choice. Scores are written in fp32, and read for the choice. Its loss
 /// needs the sum of all heads' weights of attention to what was chosen, which is why their scores
-/// are made once more, and added up over tensor devices. Backward it makes its scores of what was
-/// chosen again, and their gradients for queries and keys.
+/// are made once more, and added up over tensor devices; that is told of the backward, since there
+/// is no loss without one. There its own scores of what was chosen are made again, too, and their
+/// gradients for queries and keys. All of it lies in what `core_attn` names.
 void append_indexer(const BlockForm& t, const StreamSizes& z, const Chosen& c,
                     std::vector<Operator>& block) {
   const Selection& s = t.latents.selection;
   const bool gathers = z.sharding.sequence_parallel && z.sharding.tensor > 1;
   const int rank = t.latents.query_rank > 0 ? t.latents.query_rank : t.stream.hidden_size;
+  const std::size_t first = block.size();
   const auto whole = [&](std::int64_t inputs, std::int64_t outputs) {
     Operator op = linear({z.tokens, inputs, outputs, false}, z.element);
     end_gradients(op);
+    op.keeps_narrow = true;
     if (!gathers) {
       share_input(op);  // others have kept it
     } else {
@@ -155,31 +166,36 @@ void append_indexer(const BlockForm& t, const StreamSizes& z, const Chosen& c,
   const double width = double(s.heads) * s.head_size, pairs = z.tokens * c.pairs;
   const double seen = z.tokens * c.seen;
   const double read = z.tokens * (width + s.head_size + s.heads) * z.element;
+  const double heads = (c.queries + z.tokens * c.key) * z.element;
   Operator scores;
   scores.forward = {.op_class = OpClass::Attention,
-                    .flops = Flops(2 * pairs * width + 2 * seen * c.heads * c.key),
-                    .bytes = Bytes(read + 4 * pairs + (c.queries + z.tokens * c.key) * z.element),
-                    .launches = 2,
+                    .flops = Flops(2 * pairs * width),
+                    .bytes = Bytes(read + 4 * pairs),
                     .variant = OpVariant::Fused,
                     .shape = {static_cast<double>(t.stream.sequence_length), c.pairs,
-                              static_cast<double>(s.head_size), z.samples * s.heads},
-                    .counted = Flops(2 * pairs * width)};
+                              static_cast<double>(s.head_size), z.samples * s.heads}};
   scores.input_gradient = scores.forward;
-  scores.input_gradient.flops = Flops(3 * 2 * seen * width);
+  scores.input_gradient.flops = Flops(3 * 2 * seen * width + 2 * seen * c.heads * c.key);
   scores.input_gradient.counted = Flops(2 * 2 * seen * width);
-  scores.input_gradient.bytes = Bytes(2 * read + 2 * 4 * seen);
-  scores.stash = Bytes(read + 4 * seen);  // and the sums of attention's weights
-  scores.gradients = Bytes(read + 4 * seen);
+  scores.input_gradient.bytes = Bytes(2 * read + heads + 3 * 4 * seen);
+  scores.input_gradient.launches = 2;
+  scores.stash = Bytes(read);
+  scores.gradients = Bytes(read + 2 * 4 * seen);
   if (z.sharding.tensor > 1) {
-    scores.forward_exchanges = {
+    scores.input_exchanges = {
         {.kind = CollectiveKind::AllReduce, .axis = MeshAxis::Tensor, .bytes = Bytes(4 * seen)}};
   }
   block.push_back(scores);
+  for (std::size_t i = first; i < block.size(); ++i) block[i].learns_alone = true;
   Operator choice;
-  end_gradients(choice);
   choice.forward = {.op_class = OpClass::Elementwise, .bytes = Bytes(4 * (pairs + seen))};
+  end_gradients(choice);
   choice.stash = Bytes(4 * seen);  // places
   block.push_back(choice);
+  mark_part(block, first, LayerPart::CoreAttention);
+  for (std::size_t i = first; i < block.size(); ++i) {
+    block[i].remade |= LayerPart::CoreAttention;
+  }
 }
 
 /// Attention of all heads to the latents of chosen tokens, in one kernel: forward, scores and their
@@ -200,8 +216,7 @@ Operator chosen_attention(const BlockForm& t, const StreamSizes& z, const Chosen
   op.gradients = op.forward.bytes;
   op.stash = Bytes((c.queries + latents) * z.element);
   op.inner_stash = Bytes(z.tokens * c.heads * 4);
-  op.outputs = {Bytes(c.made * z.element)};
-  op.output_read = Bytes(c.made * z.element);
+  op.outputs = {Bytes(c.made * z.element)};  // which the next product keeps for its backward, too
   op.parts = LayerPart::CoreAttention;
   op.remade = LayerPart::LatentProjections;
   return op;
@@ -235,17 +250,19 @@ void append_chosen_attention(const BlockForm& t, const StreamSizes& z,
                                      LinearRole::Column, z.sharding, z.element);
   in.forward_exchanges = up.forward_exchanges;
   in.input_exchanges = up.input_exchanges;
-  in.weight_exchanges = up.weight_exchanges;
-  for (auto* exchanges : {&in.forward_exchanges, &in.input_exchanges, &in.weight_exchanges}) {
+  for (auto* exchanges : {&in.forward_exchanges, &in.input_exchanges}) {
     for (Exchange& one : *exchanges) one.bytes *= c.key / l.kv_rank;
   }
+  in.parts = in.remade = LayerPart::LatentProjections;
+  Operator out = of_heads(c, z, l.kv_rank, t.value_head_size);
+  in.matrices = {up_matrix(t, in.parameters + out.parameters)};
   block.push_back(in);
   const double turned = z.tokens * (c.heads + 1) * l.rotary_head_size;
   block.push_back(elementwise(
       {.forward = 2 * turned, .backward = 2 * turned, .gradients = 2 * turned}, z.element));
   block.back().parts = LayerPart::LatentProjections;
   block.push_back(chosen_attention(t, z, c));
-  block.push_back(of_heads(c, z, l.kv_rank, t.value_head_size));
+  block.push_back(out);
   Operator output =
       sharded_linear({z.tokens, static_cast<std::int64_t>(t.value_head_size) * t.attention_heads,
                       t.stream.hidden_size, t.bias.projection},

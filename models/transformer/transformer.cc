@@ -105,7 +105,9 @@ ModelGraph build_transformer(const Transformer& shape, const BuildOptions& optio
   const ResidualStream& stream = shape.stream;
   const StreamSizes z = stream_sizes(stream, options);
   ModelGraph graph = {.samples_per_micro_batch = options.micro_batch_size,
-                      .attention_flops = stream.causal_flops ? "causal" : "full"};
+                      .attention_flops = chooses_tokens(shape) ? "chosen"
+                                         : stream.causal_flops ? "causal"
+                                                               : "full"};
   for (const BlockForm& form : shape.forms) {
     if (form.ffn == FeedForward::Experts)
       graph.experts = std::max(graph.experts, form.experts.count);

@@ -405,8 +405,8 @@ ContractObject wide_layers() {
   const ContractType layers = whole(0, 100'000);
   return {.name = "training.bf16_layers",
           .meaning = "Layers whose products are in bf16; their weights are stored in 16 bits.",
-          .keys = {{"first", layers, "0", "So many from the first on."},
-                   {"last", layers, "0", "So many up to the last."}}};
+          .keys = {{"first", layers, "0", "Number of layers, from the first on."},
+                   {"last", layers, "0", "Number of layers, up to the last."}}};
 }
 
 ContractObject lora() {
