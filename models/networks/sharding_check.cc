@@ -130,7 +130,10 @@ void check_sequence(Section& reader, const Transformer& t, const Sharding& shard
 void check_context(Section& reader, const BlockForm& b, const Sharding& sharding) {
   if (sharding.context == 1 || b.mixer == Mixer::None) return;
   if (b.latents.selection.tokens > 0) {
-    refuse_context(reader, sharding, "attention to tokens that are chosen among all");
+    report_at_model(reader,
+                    "attention to tokens that are chosen among all cannot be divided among " +
+                        number(sharding.context) +
+                        " context devices; expected context 1, or no \"selection\"");
     return;
   }
   if (!attends(b.mixer)) {

@@ -61,13 +61,13 @@ auto builder_with(const Transformer& shape, const BuildOptions& options,
   };
 }
 
-/// Returns true if a shorter document makes some kernel of the decoder shorter.
 /// Returns true if tokens choose those that they see, of whole sequences.
 bool chooses_tokens(const Transformer& shape) {
   return std::ranges::any_of(
       shape.forms, [](const BlockForm& form) { return form.latents.selection.tokens > 0; });
 }
 
+/// Returns true if a shorter document makes some kernel of the decoder shorter.
 bool packs(const Transformer& shape) {
   return shape.patches.image_size == 0 && shape.encoder.empty() && !chooses_tokens(shape) &&
          std::ranges::any_of(shape.forms,

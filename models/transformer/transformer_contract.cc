@@ -197,10 +197,10 @@ std::vector<ContractKey> expert_keys() {
       {"shared_expert_ffn_hidden_size", whole(1, kWidestMlp), "`expert_ffn_hidden_size`",
        "Width inside each shared expert."},
       {"expert_latent_size", whole(1, kWidestMlp), "`hidden_size`",
-       "Width of what experts read and make, but for the shared ones: one product in front of the "
-       "way to them makes it of a token, one behind the way back makes a token of it, each whole "
-       "on "
-       "every tensor device (LatentMoE: Nemotron 3 Super, `--moe-latent-size` of Megatron-Core)."},
+       "Width of what experts read and make, but for the shared ones: a product makes latents of "
+       "tokens before they are sent, another makes tokens of latents after they return, each whole "
+       "on every tensor device (LatentMoE: Nemotron 3 Super, `--moe-latent-size` of "
+       "Megatron-Core)."},
       {"capacity_factor", number(0.01, 1000), "every token is served",
        "Buffers of fixed size: rows of an expert over the mean, full or not; tokens beyond are "
        "dropped."},

@@ -87,6 +87,35 @@ void check_layers(ExportedPlan& e) {
               "has biases everywhere, nowhere, or for queries, keys and values alone");
 }
 
+/// Refuses what stops Megatron-Core beside tokens that are chosen. Source: the checks of
+/// megatron/core/transformer/experimental_attention_variant/absorbed_mla.py (NVIDIA/Megatron-LM
+/// d98e8a6).
+void check_chosen_tokens(ExportedPlan& e) {
+  const BlockForm& b = form_of(e.shape());
+  if (b.latents.selection.tokens == 0) return;
+  const Training& training = e.question().training();
+  const bool narrow = training.precision == Precision::Fp8 || training.precision == Precision::Fp4;
+  e.refuse_if(b.bias.mlp || b.bias.projection, "/model/bias",
+              "has no biases beside tokens that are chosen; expected false");
+  e.refuse_if(narrow && training.recompute == Recompute::Parts &&
+                  training.recompute_parts.has(LayerPart::LatentProjections),
+              "/training/recompute/modules",
+              "makes no queries, keys and values again in 8 or 4 bits where tokens are chosen; "
+              "expected none of mla_up_proj");
+  e.refuse_if(e.degree(Dimension::Tensor) > 1 && !e.question().layout.sharding.sequence_parallel,
+              "/parallel/sequence_parallel",
+              "divides the sequence too where tokens are chosen; expected true");
+}
+
+/// Source: preprocess in megatron/core/transformer/moe/moe_layer.py (NVIDIA/Megatron-LM d98e8a6).
+void check_experts(ExportedPlan& e) {
+  const Experts& x = form_of(e.shape()).experts;
+  const Sharding& s = e.question().layout.sharding;
+  e.refuse_if(x.latent_size > 0 && s.expert_overlap == ExpertOverlap::SharedExperts,
+              "/parallel/expert_overlap",
+              "runs no shared experts beside the exchange of latents; expected none");
+}
+
 void check_ends(ExportedPlan& e) {
   const Transformer& m = e.shape();
   e.refuse_if(m.patches.image_size > 0, "/model/patches", "reads tokens here, not images");
@@ -142,6 +171,8 @@ void add_latents(ExportedPlan& e, MegatronLines& a) {
     a.add("dsa-indexer-topk", s.tokens);
     a.add("dsa-indexer-loss-coeff", "0.01");
     a.add("dsa-indexer-use-sparse-loss");
+    a.add("dsa-kernel-backend", "tilelang");
+    a.add("no-rope-fusion");  // which stops Megatron-Core beside these
   }
   a.end_line();
 }
@@ -478,6 +509,8 @@ ExportedFile megatron_export(const Plan& plan) {
   ExportedPlan e(plan, "Megatron-LM");
   e.throw_if_refused();
   check_layers(e);
+  check_chosen_tokens(e);
+  check_experts(e);
   check_ends(e);
   check_nodes(e);
   e.throw_if_refused();  // an encoder's modules have no layout

@@ -52,6 +52,31 @@ void copy_count(Settings& from, const char* name, Json& to, const char* key) {
   if (const auto value = from.count(name)) to[key] = *value;
 }
 
+/// Returns the indexer of tokens that are chosen; what is priced is fused kernels and a loss.
+Json selection_of(Settings& a) {
+  if (a.count("dsa-indexer-topk-freq").value_or(1) > 1) {
+    a.refuse("dsa-indexer-topk-freq", "every layer has an indexer of its own; expected 1");
+  }
+  const auto share = a.number("dsa-indexer-loss-coeff");
+  if (!share || *share == 0) {
+    a.remark(share ? "dsa-indexer-loss-coeff" : "experimental-attention-variant",
+             "the indexer learns, and its loss takes time, as with a dsa-indexer-loss-coeff "
+             "above 0");
+  } else if (!a.flag("dsa-indexer-use-sparse-loss")) {
+    a.remark("experimental-attention-variant",
+             "the indexer learns from what was chosen alone (dsa-indexer-use-sparse-loss)");
+  }
+  const auto backend = a.text("dsa-kernel-backend");
+  if (backend.value_or("none") == "none") {
+    a.remark(backend ? "dsa-kernel-backend" : "experimental-attention-variant",
+             "attention to what was chosen is priced as fused kernels (dsa-kernel-backend "
+             "tilelang)");
+  }
+  return {{"tokens", a.count("dsa-indexer-topk").value_or(2048)},
+          {"index_heads", a.count("dsa-indexer-n-heads").value_or(64)},
+          {"index_head_size", a.count("dsa-indexer-head-dim").value_or(128)}};
+}
+
 void add_attention(Settings& a, Json& model) {
   copy_count(a, "kv-channels", model, "head_size");
   const auto groups = a.count("num-query-groups");
@@ -63,7 +88,14 @@ void add_attention(Settings& a, Json& model) {
   const bool local = a.text("transformer-impl").value_or("transformer_engine") == "local";
   const bool stored = backend == "unfused" || backend == "local" || local;
   model["attention"] = a.flag("use-flash-attn") || !stored ? "fused" : "materialised";
-  if (!a.flag("multi-latent-attention")) return;
+  const bool chosen = a.text("experimental-attention-variant") == "dsa";
+  if (!a.flag("multi-latent-attention")) {
+    if (chosen) {
+      a.refuse("experimental-attention-variant",
+               "dsa chooses among latents; expected --multi-latent-attention beside it");
+    }
+    return;
+  }
   for (const char* key : {"head_size", "kv_heads", "qk_norm", "attention_gate"}) model.erase(key);
   Json latents;
   copy_count(a, "q-lora-rank", latents, "query_rank");
@@ -71,18 +103,7 @@ void add_attention(Settings& a, Json& model) {
   latents["head_size"] = a.count("qk-head-dim").value_or(128);
   latents["rotary_head_size"] = a.count("qk-pos-emb-head-dim").value_or(64);
   latents["value_head_size"] = a.count("v-head-dim").value_or(128);
-  if (a.text("experimental-attention-variant") == "dsa") {
-    latents["selection"] = {{"tokens", a.count("dsa-indexer-topk").value_or(2048)},
-                            {"index_heads", a.count("dsa-indexer-n-heads").value_or(64)},
-                            {"index_head_size", a.count("dsa-indexer-head-dim").value_or(128)}};
-    if (a.count("dsa-indexer-topk-freq").value_or(1) > 1) {
-      a.refuse("dsa-indexer-topk-freq", "every layer has an indexer of its own; expected 1");
-    }
-    if (!a.flag("dsa-indexer-use-sparse-loss")) {
-      a.remark("experimental-attention-variant",
-               "the indexer learns from what was chosen alone (dsa-indexer-use-sparse-loss)");
-    }
-  }
+  if (chosen) latents["selection"] = selection_of(a);
   model["latent_attention"] = latents;
 }
 

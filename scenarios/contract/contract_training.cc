@@ -56,8 +56,8 @@ std::vector<ContractKey> training_weights() {
   return {
       {"precision", one_of(precision_names()), "bf16",
        "Number format of the main computation; the device must support it. `fp8`, with any kind of "
-       "scales (MXFP8 too), and `fp4` (NVFP4, MXFP4): products of linear layers only, with "
-       "attention and all tensors in 16 bits."},
+       "scales (MXFP8 too), and `fp4` (NVFP4, MXFP4): products of linear layers and convolutions "
+       "only, with attention and all tensors in 16 bits."},
       {"optimizer", optimizer_type(), "sgd-momentum",
        "Decides the optimiser's states and the time of an update: the `kind` of an optimiser, "
        "or an object."},

@@ -312,9 +312,12 @@ void kernels(const Baseline& baseline, std::vector<Change>& changes) {
                      : precision == "fp8"                         ? "fp4"
                                                                   : nullptr;
   if (next == nullptr) return;
-  changes.push_back({ChangeKind::Training,
-                     std::string("training in ") + next,
-                     {std::string("training.precision=") + next}});
+  Change change{ChangeKind::Training,
+                std::string("training in ") + next,
+                {std::string("training.precision=") + next}};
+  const bool stored = scenario.training().optimizer.weights.has_value();
+  if (precision == "fp8" && stored) change.settings.push_back("training.weights=nvfp4");
+  changes.push_back(change);
 }
 
 }  // namespace

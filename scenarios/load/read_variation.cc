@@ -270,7 +270,7 @@ ModelGraph with_documents(ModelGraph graph, const Question& question, const Json
   if (!graph.packed) {
     report(diagnostics, node,
            "no kernel of the model takes less for short documents; expected a model of text with "
-           "\"attention\": \"fused\"");
+           "\"attention\": \"fused\" and no \"selection\"");
   } else if (question.training().slices) {
     report(diagnostics, node, "token slices are of whole samples; expected a schedule without");
   } else {

@@ -36,6 +36,7 @@ class Extras {
     add_variation();
     add_to_machine();
     if (may_go_round() && chance(0.5)) go_round();
+    if (may_choose_tokens() && chance(0.15)) choose_tokens();
   }
 
  private:
@@ -79,6 +80,27 @@ class Extras {
     training_["schedule"] = {{"kind", "weipipe"}, {"early_recompute", chance(0.2)}};
     training_["micro_batches"] = micro_batches;
     if (transformer_) training_["global_batch_size"] = micro_batches;
+  }
+
+  /// Returns whether samples are one sequence, whole on its devices.
+  bool may_choose_tokens() const {
+    const bool documents =
+        document_.contains("variation") && document_["variation"].contains("documents");
+    const bool slices = training_.contains("schedule") && training_["schedule"].contains("slices");
+    return transformer_ && !parallel_.contains("context") && !documents && !slices;
+  }
+  /// Has tokens choose those that they see. Windows and forms with heads of their own are refused.
+  void choose_tokens() {
+    for (const char* key : {"sliding_window", "layer_pattern", "qk_norm"}) model_.erase(key);
+    model_.update({{"attention", "fused"}, {"positions", "rotary"}});
+    model_["latent_attention"] = {
+        {"query_rank", 96},
+        {"kv_rank", 64},
+        {"head_size", 32},
+        {"rotary_head_size", 16},
+        {"value_head_size", 32},
+        {"selection",
+         {{"tokens", random_.integer(1, 128)}, {"index_heads", 4}, {"index_head_size", 16}}}};
   }
 
   /// Has each rank one stage, or two, and trade attention of slices with others.
@@ -144,12 +166,16 @@ class Extras {
       if (chance(0.2)) parallel_["expert_imbalance"] = 1.7;
       if (chance(0.1)) parallel_["expert_load"] = {1, 2, 3, 4, 5, 1, 1, 2};
       if (chance(0.2)) parallel_["combine_format"] = "fp8";
+      if (chance(0.3)) model_["expert_latent_size"] = 64 * random_.integer(1, 3);
     }
     if (chance(0.05)) training_["precision"] = "fp32";
-    if (chance(0.05)) {
+    if (chance(0.1)) {
       const bool four = chance(0.5);
-      training_.update(
-          {{"precision", four ? "fp4" : "fp8"}, {"weights", four ? "nvfp4" : "mxfp8"}});
+      training_["precision"] = four ? "fp4" : "fp8";
+      if (!four || chance(0.6)) training_["weights"] = four ? "nvfp4" : "mxfp8";
+      if (chance(0.4)) {
+        training_["bf16_layers"] = {{"first", random_.integer(0, 1)}, {"last", 1}};
+      }
       for_machines([&](Json& machine) {
         machine["device"]["peak"][four ? "fp4" : "fp8"] = four ? "300 TFLOP/s" : "160 TFLOP/s";
       });

@@ -251,6 +251,23 @@ TEST_CASE("gains are sorted, and refused changes are not among them") {
   }
 }
 
+TEST_CASE("training in 4 bits stores in 4 bits what was stored in 8") {
+  const std::string text = R"({"model": {"kind": "transformer", "layers": 2, "hidden_size": 256,
+      "attention_heads": 4, "vocab_size": 512, "sequence_length": 128},
+    "cluster": {"machine": "dgx-b200", "nodes": 1, "devices": 1}, "training": {"strategy": "global",
+      "global_batch_size": 2, "micro_batch_size": 1, "precision": "fp8", "optimizer": "adam"}})";
+  const auto settings = [&](const Overrides& stored) {
+    return change_with(answers_of(stored, text), "training.precision=fp4").change.settings;
+  };
+  CHECK(settings({}).size() == 1);
+  for (const char* format : {"fp8", "mxfp8"}) {
+    const std::vector<std::string> told =
+        settings({std::string("training.weights=") + format, "training.weight_copies=1"});
+    REQUIRE(told.size() == 2);
+    CHECK(told[1] == "training.weights=nvfp4");
+  }
+}
+
 TEST_CASE("a sweep is refused, and the words say how to leave one") {
   std::string said;
   try {

@@ -221,7 +221,7 @@ TEST_CASE("documents are refused where they mean nothing") {
   CHECK(
       told({"model.attention=materialised", kMixed}) ==
       "set: /variation/documents: no kernel of the model takes less for short documents; expected "
-      "a model of text with \"attention\": \"fused\"");
+      "a model of text with \"attention\": \"fused\" and no \"selection\"");
   CHECK(told({R"(variation={"documents": {"lengths": [64], "spread": 2}})"}) ==
         "set: /variation/documents/spread: lengths are given; expected it with \"mean\"");
 }

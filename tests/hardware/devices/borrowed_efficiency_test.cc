@@ -199,5 +199,16 @@ TEST_CASE("the name of a device in the place of a machine is answered with its m
   CHECK(mistake("\"dgx-h10\"").find("did you mean \"dgx-h100\"?") != std::string::npos);
 }
 
+TEST_CASE("a Rubin has the attention of the device whose efficiencies it borrows") {
+  const Device rubin = cluster_of("\"vr200-nvl72\"").machines.front().device;
+  const Device lent = cluster_of("\"gb200-nvl72\"").machines.front().device;
+  REQUIRE(rubin.borrowed);
+  CHECK(rubin.borrowed->from == "gb200");
+  const auto attention = static_cast<std::size_t>(OpClass::Attention);
+  CHECK(rubin.efficiency[attention].compute == lent.efficiency[attention].compute);
+  CHECK(rubin.attention.ramp == lent.attention.ramp);
+  CHECK(rubin.attention.narrowest == lent.attention.narrowest);
+}
+
 }  // namespace
 }  // namespace interlock::borrowed_efficiency_test

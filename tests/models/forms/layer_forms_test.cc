@@ -213,6 +213,15 @@ TEST_CASE("heads of states that tensor devices cannot share, and sequences, are 
                 "a mixer of states, which hands a state along the sequence, cannot be divided "
                 "among 2 context devices; expected context 1, or a transformer with attention",
                 {.context = 2});
+  check_mistake(
+      R"({"kind": "transformer", "layers": 1, "hidden_size": 32, "attention_heads": 4,
+          "vocab_size": 24, "sequence_length": 64, "positions": "rotary", "attention": "fused",
+          "latent_attention": {"kv_rank": 8, "head_size": 6, "rotary_head_size": 2,
+          "value_head_size": 5, "selection": {"tokens": 16, "index_heads": 3,
+          "index_head_size": 7}}})",
+      "attention to tokens that are chosen among all cannot be divided among 2 context devices; "
+      "expected context 1, or no \"selection\"",
+      {.context = 2});
   check_mistake(model(2, R"("layer_pattern": [{}, {"attention": "gated-delta",
                              "gated_delta": {"key_heads": 2, "value_heads": 8}}])"),
                 "key_heads 2 cannot be divided among 4 tensor devices; expected a multiple of 4, "
