@@ -121,6 +121,7 @@ void init(InitOptions options) {
   const std::string folder = std::filesystem::path(options.out).parent_path().string();
   write_file(options.out, starter_text(starter, folder));
   if (!options.quiet) {
+    if (!starter.share.empty()) tell("note: " + starter.share);
     tell("wrote " + options.out + "; interlock simulate " + options.out);
     if (!starter.fits) tell("no plan that was tried fits; the file says what it lacks");
   }

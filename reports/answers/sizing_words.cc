@@ -209,6 +209,7 @@ std::vector<std::string> sizing_notes(const Sizing& sizing) {
   }
   std::string unproven;
   for (const SizedPlan& row : sizing.rows) {
+    if (!row.share.empty()) notes.push_back(name_of(sizing, row) + ": " + row.share + ".");
     if (!row.left_out.empty()) {
       notes.push_back(name_of(sizing, row) +
                       ": left out, as there are too many plans: " + row.left_out + ".");

@@ -52,13 +52,17 @@ void set_training(const SizingQuestion& question, JsonValue& document) {
   run->members.push_back(length);
 }
 
-JsonValue document_of(const SizingQuestion& question, const SizedMachine& machine, int devices,
-                      int batch) {
-  const Starter starter = begin_starter({.model = question.model,
-                                         .machine = machine.name,
-                                         .devices = devices,
-                                         .sequence_length = question.sequence_length,
-                                         .global_batch_size = batch});
+Starter starter_of(const SizingQuestion& question, const SizedMachine& machine, int devices,
+                   int batch) {
+  return begin_starter({.model = question.model,
+                        .machine = machine.name,
+                        .devices = devices,
+                        .sequence_length = question.sequence_length,
+                        .global_batch_size = batch});
+}
+
+JsonValue document_of(const SizingQuestion& question, const SizedMachine& machine,
+                      const Starter& starter) {
   JsonValue document = planless_document(starter, "interlock plan");
   if (!machine.price.empty()) {
     set_key(document, "cluster.price", parse_override(machine.price, "--price " + machine.name),
@@ -66,6 +70,13 @@ JsonValue document_of(const SizingQuestion& question, const SizedMachine& machin
   }
   set_training(question, document);
   return document;
+}
+
+/// Returns whether `document` takes that number of devices of each node, as no override says
+/// another.
+bool uses(const JsonValue& document, int devices_per_node) {
+  const JsonValue* each = document.find("cluster")->find("devices_per_node");
+  return each != nullptr && each->number == devices_per_node;
 }
 
 Cluster cluster_of(const JsonValue& document) {
@@ -166,10 +177,8 @@ Starter check_names(const SizingQuestion& question) {
   std::string mistakes;
   for (const SizedMachine& machine : question.machines) {
     try {
-      starter = begin_starter({.model = question.model,
-                               .machine = machine.name,
-                               .sequence_length = question.sequence_length});
-      const JsonValue document = document_of(question, machine, 1, 0);
+      starter = starter_of(question, machine, 1, 0);
+      const JsonValue document = document_of(question, machine, starter);
       check_conditions(document);
       const Cluster cluster = cluster_of(document);
       if (question.aims.budget) check_budget(*question.aims.budget, machine, cluster);
@@ -255,8 +264,11 @@ class SizeSurvey {
     try {
       if (result_.stopped) throw StopSearch{};
       row.global_batch_size = batch_for_row(devices);
-      fill(row, document_of(result_.question, result_.question.machines[machine], devices,
-                            row.global_batch_size));
+      const SizedMachine& sized = result_.question.machines[machine];
+      const Starter starter = starter_of(result_.question, sized, devices, row.global_batch_size);
+      JsonValue document = document_of(result_.question, sized, starter);
+      if (uses(document, starter.devices_per_node)) row.share = starter.share;
+      fill(row, std::move(document));
     } catch (const SpaceTooLarge& error) {
       row.searched = false;
       row.problem = "not searched: " + std::string(error.what());

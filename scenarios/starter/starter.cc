@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "hardware/networks/cluster_reader.h"
+#include "hardware/networks/node_share.h"
 #include "models/build_model.h"
 #include "scenarios/contract/set_key.h"
 
@@ -38,19 +39,24 @@ Cluster machine_of(const StarterQuestion& question) {
   return cluster;
 }
 
-/// Nodes for the devices; 0 where the machine's network is made for a number of them.
-int nodes_for(const Cluster& cluster, int devices) {
+/// Takes nodes for the devices, and equal parts of nodes where they fill no whole ones.
+void take_nodes(const Cluster& cluster, Starter& starter) {
+  const int devices = starter.question.devices;
   if (!std::holds_alternative<IdealSwitch>(cluster.network)) {
-    if (devices <= cluster.devices) return 0;
+    if (devices <= cluster.devices) return;  // its network is made for a number of nodes
     throw Error(cluster.name + " has " + std::to_string(cluster.devices) +
                 " devices; expected at most as many, got " + std::to_string(devices));
   }
-  const int nodes = (devices + cluster.machines.front().devices_per_node - 1) /
-                    cluster.machines.front().devices_per_node;
-  if (nodes == 1 || cluster.machines.front().cards_per_node > 0) return nodes;
-  throw Error(cluster.name + " has no network cards, so only its " +
-              std::to_string(cluster.machines.front().devices_per_node) + " devices; got " +
-              std::to_string(devices));
+  const int all = cluster.machines.front().devices_per_node;
+  if (devices > all && cluster.machines.front().cards_per_node == 0) {
+    throw Error(cluster.name + " has no network cards, so only its " + std::to_string(all) +
+                " devices; got " + std::to_string(devices));
+  }
+  const int share = share_of_node(all, devices);
+  starter.nodes = (devices + share - 1) / share;
+  if (share == all) return;
+  starter.devices_per_node = share;
+  starter.share = node_share_words(all, devices);
 }
 
 std::string precision_of(const Device& device) {
@@ -113,8 +119,8 @@ Starter begin_starter(const StarterQuestion& question) {
                   .optimizer = graph.tokens_per_sample ? "adam" : "sgd-momentum",
                   .notes = graph.notes,
                   .tokens_per_sample = graph.tokens_per_sample,
-                  .nodes = nodes_for(cluster, question.devices),
                   .memory = front_device(cluster).memory};
+  take_nodes(cluster, starter);
   const int asked = question.global_batch_size;
   starter.plan.global_batch_size = asked > 0 ? asked : batch_for(graph, question.devices);
   return starter;

@@ -35,8 +35,10 @@ struct Starter {
   std::string precision, optimizer;
   std::vector<std::string> notes;  // about the model
   std::optional<double> tokens_per_sample;
-  int nodes = 0;          // 0: the machine says it
-  std::size_t plans = 0;  // that it was chosen of; 0: it is yet to be
+  int nodes = 0;             // 0: the machine says it
+  int devices_per_node = 0;  // that are used; 0: all
+  std::string share;         // why not all, in words
+  std::size_t plans = 0;     // that it was chosen of; 0: it is yet to be
   Seconds step_time;
   Bytes peak_memory, memory;           // of the fullest device, and what it has
   bool fits = true, fits_well = true;  // at all; and beside the reserve

@@ -1,0 +1,23 @@
+// SpaceChecks: documents and requests of which a search can make no space of plans.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "hardware/networks/cluster.h"
+#include "scenarios/search/search_request.h"
+
+namespace interlock {
+
+// All throw Error, with the `file` of the document.
+
+/// Refuses sections under which the time of a step alone does not measure a plan.
+void refuse_sections(const JsonValue& document, const std::string& file);
+
+/// Refuses what is itself a search: each plan would be searched anew.
+void refuse_auto(const SearchRequest& request, const std::string& file);
+
+/// Refuses an aim or a limit of a quantity that is unknown.
+void require_known(const SearchRequest& request, const Cluster& cluster, const std::string& file);
+
+}  // namespace interlock
