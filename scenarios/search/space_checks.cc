@@ -3,11 +3,30 @@
 #include "scenarios/search/space_checks.h"
 
 #include <algorithm>
+#include <memory>
+#include <sstream>
 
 #include "base/error.h"
 #include "scenarios/search/plan_space.h"
+#include "scenarios/sweep/sweep_plan.h"
 
 namespace interlock {
+
+void refuse_unknown(const JsonValue& document) {
+  std::string told;
+  try {
+    load_point(std::make_shared<const JsonValue>(document));
+  } catch (const Error& error) {
+    // Other mistakes may be of the degrees, which plans choose.
+    std::istringstream lines(error.what());
+    for (std::string line; std::getline(lines, line);) {
+      const bool unknown =
+          line.find(": unknown key; ") != line.npos || line.find(": unknown name ") != line.npos;
+      if (unknown) told += (told.empty() ? "" : "\n") + line;
+    }
+  }
+  if (!told.empty()) throw Error(told);
+}
 
 void refuse_sections(const JsonValue& document, const std::string& file) {
   for (const char* key : {"workload", "swarm", "run", "variation"}) {

@@ -9,7 +9,11 @@
 
 namespace interlock {
 
-// All throw Error, with the `file` of the document.
+/// Refuses unknown keys and names of `document`, which every plan would be refused for, before any
+/// plan is listed. Throws: Error with a line for each, as the loader words it.
+void refuse_unknown(const JsonValue& document);
+
+// These throw Error, with the `file` of the document.
 
 /// Refuses sections under which the time of a step alone does not measure a plan.
 void refuse_sections(const JsonValue& document, const std::string& file);

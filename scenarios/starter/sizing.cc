@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "hardware/networks/cluster_reader.h"
 #include "scenarios/contract/set_key.h"
+#include "scenarios/search/space_checks.h"
 #include "scenarios/search/space_cuts.h"
 #include "scenarios/simulate/economics.h"
 #include "scenarios/starter/starter.h"
@@ -180,6 +181,7 @@ Starter check_names(const SizingQuestion& question) {
       starter = starter_of(question, machine, 1, 0);
       const JsonValue document = document_of(question, machine, starter);
       check_conditions(document);
+      refuse_unknown(document);
       const Cluster cluster = cluster_of(document);
       if (question.aims.budget) check_budget(*question.aims.budget, machine, cluster);
     } catch (const Error& error) {
