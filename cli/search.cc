@@ -95,7 +95,9 @@ std::optional<SearchResult> search_aloud(const SearchOptions& options) {
 
 [[noreturn]] void refuse_to_write(const SearchOptions& options, const SearchCounts& counts) {
   if (counts.useless == 0) {
-    throw Error("--out " + options.out + ": no plan is within the limits, and nothing is written");
+    std::string words = no_plan_words(counts);
+    words.front() = 'n';
+    throw Error("--out " + options.out + ": " + words + ", and nothing is written");
   }
   throw Error("--to " + options.to + ": no plan that it can be told is within the limits; of " +
               std::to_string(counts.useless) + " others the first: " + counts.useless_because);

@@ -25,6 +25,8 @@ Json row_json(const Sizing& sizing, std::size_t index) {
     json[key] = nullptr;
   }
   json["searched"] = row.searched;
+  json["proven"] = row.proven;
+  json["left_out"] = row.left_out.empty() ? Json(nullptr) : Json(clean_utf8(row.left_out));
   json["on_front"] = row.on_front;
   if (row.fits) {
     const auto& ranking = sizing.ranking;

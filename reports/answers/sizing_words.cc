@@ -145,7 +145,9 @@ std::string row_words(const SizedPlan& row) {
   std::string limit = format(row.memory_limit) + " that tensors may take";
   if (estimate.memory_capacity > 0) limit += " of " + format(Bytes(estimate.memory_capacity));
   return "does not fit: " + format(Bytes(estimate.peak_memory)) + " of the " + limit +
-         ", with the leanest plan: " + plan_words(*row.plan);
+         (row.proven ? ", with the leanest plan: "
+                     : ", with the leanest plan of those looked at; others cost too much: ") +
+         plan_words(*row.plan);
 }
 
 std::vector<std::string> recommendation(const Sizing& sizing) {

@@ -148,8 +148,7 @@ PlanSpace::PlanSpace(JsonValue document, SearchRequest request)
   const bool fused = fuses_attention(root.child("model"), graph);
   const auto recompute = or_usual(request_.recompute, usual_recompute(graph, fused));
   const std::vector<int> sizes = or_usual(request_.devices, {devices_of_document_});
-  const SpaceSize size = {devices_per_node_, modules_,     std::ranges::max(sizes),
-                          has_tokens_,       experts_ > 0, contexts_};
+  const SpaceSize size = {devices_per_node_, modules_, sizes, has_tokens_, experts_ > 0, contexts_};
   for (int cut = 0; !add_all_layouts(sizes, strategies, recompute); ++cut) {
     bool any = false;
     const std::string words = cut_space(cut, size, request_, any);

@@ -232,6 +232,16 @@ std::string limits_met(const SearchCounts& counts) {
   return names;
 }
 
+/// Says why there is no plan.
+std::string words_of_none(const SearchCounts& counts) {
+  const bool left = unproven(counts) > counts.unfinished;
+  const std::string limits = limits_met(counts);
+  const std::string none = left ? "no plan that was looked at " : "no plan ";
+  const std::string others = left ? "; others cost too much to look at" : "";
+  if (!limits.empty()) return none + "is within " + limits + others;
+  return none + "can be simulated" + others + (counts.failure.empty() ? "" : ": " + counts.failure);
+}
+
 class SizeSurvey {
  public:
   SizeSurvey(const SizingQuestion& question, const Workers& workers, const SizingListener& listener)
@@ -317,18 +327,22 @@ class SizeSurvey {
     SearchResult found = search(document, request);
     row.memory_limit = found.memory_limit;
     row.left_out = found.counts.left_out;
-    row.proven = found.counts.left == 0 && found.counts.too_large == 0;
+    row.proven = unproven(found.counts) == 0;
     row.fits = !found.plans.empty();
-    if (!row.fits && lost(found.counts, Loss::Memory) > 0) {
+    if (!row.fits && (lost(found.counts, Loss::Memory) > 0 || !row.proven)) {
+      const bool all_looked_at = row.proven;
       request.aim = Aim::Memory;
       request.limits.memory = Bytes(std::numeric_limits<double>::infinity());
       found = search(document, request);
+      row.proven = unproven(found.counts) == 0;
+      if (!found.plans.empty() && !all_looked_at) {
+        // A plan may fit that the first search had no effort left for.
+        const PlanEstimate& leanest = found.plans.front().estimate;
+        row.fits = !limit_met(result_.limits, leanest, Grade::Simulation);
+        row.proven = row.proven && !row.fits;  // the leanest need not be the fastest
+      }
     }
-    if (found.plans.empty()) {
-      const std::string limits = limits_met(found.counts);
-      throw Error(limits.empty() ? "no plan can be simulated: " + found.counts.failure
-                                 : "no plan is within " + limits);
-    }
+    if (found.plans.empty()) throw Error(words_of_none(found.counts));
     row.plan = std::move(found.plans.front());
     if (row.fits) price(row, found.scenario, run);
   }

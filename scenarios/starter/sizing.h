@@ -47,7 +47,7 @@ struct SizedPlan {
   bool searched = true;        // else it was interrupted, or has too many plans
   std::string share;           // of each node, where it is not all, in words
   std::string left_out;        // values of the search, in words
-  bool proven = true;          // else plans that may be better cost too much to look at
+  bool proven = true;          // else plans that may be better, or fit, cost too much to look at
   bool devices_alone = false;  // `energy` has no host's, whose power is unknown
   std::string problem;         // if there is no plan: why
   Bytes memory_limit;          // that tensors may take of a device; 0: unknown

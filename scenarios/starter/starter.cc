@@ -140,13 +140,20 @@ Starter make_starter(const StarterQuestion& question, int processes, const Searc
   const PlanLimits limits = request_of(document).limits;
   SearchResult search = best_plan(document, Aim::Time, limits, processes, told);
   starter.fits_well = !search.plans.empty();
+  starter.unproven = unproven(search.counts);
   if (!starter.fits_well) {
     constexpr double kAny = std::numeric_limits<double>::infinity();
+    const bool all_looked_at = starter.unproven == 0;
     search = best_plan(document, Aim::Memory, {.memory = Bytes(kAny)}, processes, told);
+    // The leanest may fit where no effort was left for it in the first search.
+    starter.fits_well = !all_looked_at && !search.plans.empty() &&
+                        !limit_met(limits, search.plans.front().estimate, Grade::Simulation);
+    if (!starter.fits_well) starter.unproven = unproven(search.counts);
   }
   if (search.plans.empty()) {
     throw Error("no plan for " + question.model + " can be simulated: " + search.counts.failure);
   }
+  starter.left_out = search.counts.left_out;
   take_plan(starter, search);
   if (starter.memory > Bytes(0)) starter.reserve = reserve_words(search.scenario, limits.reserve);
   return starter;

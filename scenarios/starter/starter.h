@@ -44,6 +44,8 @@ struct Starter {
   bool fits = true, fits_well = true;  // at all; and beside the reserve
   std::string reserve;                 // what that is, in words; empty: the memory is unknown
   bool too_large = false;              // to be simulated: see PlanEstimate
+  std::size_t unproven = 0;            // plans that may be better, see unproven()
+  std::string left_out;                // values that were not tried, in words
 };
 
 /// Returns all of a starter but its plan. Throws: Error if model or machine are wrong, or have too

@@ -78,6 +78,13 @@ std::string head(const Starter& starter) {
     text += "leanest, and none fits: it takes " + memory +
             ".\n// More devices, or offloading, make room.\n";
   }
+  if (!starter.left_out.empty()) {
+    text += "// Left out, as there were too many plans: " + starter.left_out + ".\n";
+  }
+  if (starter.unproven > 0) {
+    text += "// " + std::to_string(starter.unproven) + " plans that may be " +
+            (starter.fits_well ? "faster" : "leaner") + " cost too much to look at.\n";
+  }
   if (starter.too_large) {
     text +=
         "// It was not simulated, as it has too many devices: its time is as if no messages met.\n";

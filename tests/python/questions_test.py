@@ -104,6 +104,7 @@ def test_a_search_finds_what_the_program_finds(scenario, program):
     limited = {**scenario, "search": FEW}
     written = program("search", limited)
     assert interlock.search(limited).to_dict()["plans"] == written["plans"]
+    assert found.proven and written["proven"]
 
 
 def test_a_change_is_settings_that_simulate_takes(scenario):

@@ -6,7 +6,7 @@
 // by those whose groups take longest.
 //
 // Example: 12 devices in nodes of 4, in groups of three. Devices 0 to 2 lie in one node, 3 to 5 in
-// two, and wait for cards. Whoever synchronises with both is as slow as the second.
+// two, and wait for cards. Replicas that synchronise with both are as slow as the second.
 #pragma once
 
 #include <functional>
