@@ -16,12 +16,14 @@
 #include "reports/answers/search_report.h"
 #include "reports/exports/exports.h"
 #include "reports/result/scenario_json.h"
+#include "scenarios/search/space_checks.h"
 #include "scenarios/sweep/worker_pool.h"
 
 namespace interlock {
 namespace {
 
 JsonValue document_of(const CommandOptions& files) {
+  refuse_chosen(files.overrides);
   JsonValue document = read_scenario_document(files.inputs.front(), files.overrides);
   refuse_jobs(document);
   if (document.find("sweep") == nullptr) return document;

@@ -28,6 +28,50 @@ void refuse_unknown(const JsonValue& document) {
   if (!told.empty()) throw Error(told);
 }
 
+namespace {
+
+/// Refuses to set what every plan chooses by itself. `path` may name a section.
+void refuse_one_chosen(const std::string& path, const JsonValue& value) {
+  if (value.kind == JsonValue::Kind::Null) return;  // which removes it
+  if (value.kind == JsonValue::Kind::Object && (path == "parallel" || path == "training")) {
+    for (const auto& [key, of_key] : value.members) refuse_one_chosen(path + "." + key, of_key);
+    return;
+  }
+  for (const auto& [chosen, key] : {std::pair{"parallel.tensor", "tensor"},
+                                    {"parallel.pipeline", "pipeline"},
+                                    {"parallel.data", "data"},
+                                    {"parallel.context", "context"},
+                                    {"parallel.context_layout", "context_layout"},
+                                    {"parallel.expert", "expert"},
+                                    {"parallel.expert_tensor", "expert_tensor"},
+                                    {"parallel.zero_stage", "zero_stage"},
+                                    {"parallel.stages", "chunks"},
+                                    {"training.micro_batch_size", "micro_batch_size"},
+                                    {"training.micro_batches", "micro_batch_size"},
+                                    {"training.recompute", "recompute"},
+                                    {"training.schedule", "schedule"},
+                                    {"partition", "partition"}}) {
+    if (path != chosen && !path.starts_with(std::string(chosen) + ".")) continue;
+    const bool same = path.ends_with(std::string(".") + key) || path == key;
+    const bool plain =
+        value.kind == JsonValue::Kind::Number || value.kind == JsonValue::Kind::String;
+    const std::string text = same && plain ? described(value) : "...";
+    throw Error("--set " + path + ": each plan chooses it; expected --set 'search." + key + "=[" +
+                text + "]' in its place");
+  }
+}
+
+}  // namespace
+
+void refuse_chosen(const std::vector<std::string>& overrides) {
+  for (const std::string& text : overrides) {
+    const std::size_t equals = text.find('=');
+    if (equals == text.npos) continue;  // which is told elsewhere
+    const std::string path = text.substr(0, equals);
+    refuse_one_chosen(path, parse_override(text.substr(equals + 1), "--set " + path));
+  }
+}
+
 void refuse_sections(const JsonValue& document, const std::string& file) {
   for (const char* key : {"workload", "swarm", "run", "variation"}) {
     if (document.find(key) == nullptr) continue;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "hardware/networks/cluster.h"
 #include "scenarios/search/search_request.h"
@@ -12,6 +13,10 @@ namespace interlock {
 /// Refuses unknown keys and names of `document`, which every plan would be refused for, before any
 /// plan is listed. Throws: Error with a line for each, as the loader words it.
 void refuse_unknown(const JsonValue& document);
+
+/// Refuses overrides "path=VALUE" of what every plan chooses by itself, with what to write instead.
+/// Throws: Error.
+void refuse_chosen(const std::vector<std::string>& overrides);
 
 // These throw Error, with the `file` of the document.
 

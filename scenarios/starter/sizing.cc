@@ -114,36 +114,6 @@ void check_sizes(const SizingQuestion& question) {
   if (question.devices.empty()) throw Error("--devices names none; expected e.g. 64,128,256");
 }
 
-/// Refuses an override of what every plan chooses by itself. `path` may name a section.
-void refuse_chosen(const std::string& path, const JsonValue& value) {
-  if (value.kind == JsonValue::Kind::Object && (path == "parallel" || path == "training")) {
-    for (const auto& [key, of_key] : value.members) refuse_chosen(path + "." + key, of_key);
-    return;
-  }
-  for (const auto& [chosen, key] : {std::pair{"parallel.tensor", "tensor"},
-                                    {"parallel.pipeline", "pipeline"},
-                                    {"parallel.data", "data"},
-                                    {"parallel.context", "context"},
-                                    {"parallel.context_layout", "context_layout"},
-                                    {"parallel.expert", "expert"},
-                                    {"parallel.expert_tensor", "expert_tensor"},
-                                    {"parallel.zero_stage", "zero_stage"},
-                                    {"parallel.stages", "chunks"},
-                                    {"training.micro_batch_size", "micro_batch_size"},
-                                    {"training.micro_batches", "micro_batch_size"},
-                                    {"training.recompute", "recompute"},
-                                    {"training.schedule", "schedule"},
-                                    {"partition", "partition"}}) {
-    if (path != chosen && !path.starts_with(std::string(chosen) + ".")) continue;
-    const bool same = path.ends_with(std::string(".") + key) || path == key;
-    const bool plain =
-        value.kind == JsonValue::Kind::Number || value.kind == JsonValue::Kind::String;
-    const std::string text = same && plain ? described(value) : "...";
-    throw Error("--set " + path + ": each plan chooses it; expected --set 'search." + key + "=[" +
-                text + "]' in its place");
-  }
-}
-
 /// Refuses overrides of what the question says.
 void check_overrides(const std::vector<std::string>& overrides) {
   for (const std::string& text : overrides) {
@@ -167,9 +137,9 @@ void check_overrides(const std::vector<std::string>& overrides) {
       const JsonValue value = parse_override(text.substr(path.size() + 1), "--set " + path);
       const bool object = value.kind == JsonValue::Kind::Object;
       if (path == "training" && object && value.find("global_batch_size")) refuse("--batch");
-      refuse_chosen(path, value);
     }
   }
+  refuse_chosen(overrides);
 }
 
 /// Checks the smallest scenario of each machine. Returns the last one, by which the model is known.

@@ -67,7 +67,7 @@ TEST_CASE("a search that finds nothing says whether it looked at all plans") {
   const SearchResult none = searched(straddling({"search.limits.time=1 us"}), 1, true);
   CHECK(none.plans.empty());
   CHECK(unproven(none.counts) == 0);  // as bounds say so
-  // What plans draw is known when they are simulated.
+  // Power is known of plans that are simulated alone.
   const std::string cards = "cluster.cards.per_node=1";
   const double power = searched(straddling({cards}), kInfinity, true).plans.front().estimate.power;
   const JsonValue frugal =

@@ -1,4 +1,4 @@
-// What a search says of plans that it did not look at.
+// Words of a search on plans that it did not look at.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
