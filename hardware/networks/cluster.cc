@@ -108,10 +108,11 @@ Place place_of(const Cluster& cluster, int device) {
 
 LinkId port(const Place& place, LinkDirection direction) { return 2 * place.number() + direction; }
 
-LinkId card(const Cluster& cluster, const Place& place, LinkDirection direction) {
+/// Returns the link of the card of `place`. `first`: that of the first card of the cluster.
+LinkId card(LinkId first, const Place& place, LinkDirection direction) {
   const LinkId number =
       place.begin.card + LinkId{place.node()} * place.machine.cards_per_node + place.card();
-  return first_card_link(cluster) + 2 * number + direction;
+  return first + 2 * number + direction;
 }
 
 LinkId links_inside_node(const Cluster& cluster, const Place& place) {
@@ -147,8 +148,8 @@ void cross_node(const Cluster& cluster, const Place& from, const Place& to, Rout
 
 /// From a device up to the wire of its card. A card beside a switch of its own (NVSwitch) reaches
 /// its device by PCIe that nothing else uses; on a PCIe tree, or where cards stand behind the same
-/// switch as the devices, the way is shared.
-void leave_node(const Cluster& cluster, const Place& place, Route& route) {
+/// switch as the devices, the way is shared. `first`: as card() has it.
+void leave_node(const Cluster& cluster, LinkId first, const Place& place, Route& route) {
   const Machine& machine = place.machine;
   if (machine.pcie || machine.cards_behind_ports) {
     cross(route, port(place, Up), machine.port_bandwidth);
@@ -157,12 +158,12 @@ void leave_node(const Cluster& cluster, const Place& place, Route& route) {
     cross(*machine.pcie, place.pcie_switch(), switch_of_card(place),
           links_inside_node(cluster, place), route);
   }
-  cross(route, card(cluster, place, Up), machine.card_bandwidth);
+  cross(route, card(first, place, Up), machine.card_bandwidth);
 }
 
-void enter_node(const Cluster& cluster, const Place& place, Route& route) {
+void enter_node(const Cluster& cluster, LinkId first, const Place& place, Route& route) {
   const Machine& machine = place.machine;
-  cross(route, card(cluster, place, Down), machine.card_bandwidth);
+  cross(route, card(first, place, Down), machine.card_bandwidth);
   if (machine.pcie) {
     cross(*machine.pcie, switch_of_card(place), place.pcie_switch(),
           links_inside_node(cluster, place), route);
@@ -191,6 +192,7 @@ Passage passage(const FatTree& tree, const Ends& ends) {
 }
 
 void cross_network(const Cluster& cluster, const Ends& ends, Route& route) {
+  if (std::holds_alternative<IdealSwitch>(cluster.network)) return;
   const LinkId first = first_network_link(cluster);
   const int from_node = static_cast<int>(ends.from.node_of_cluster());
   const int to_node = static_cast<int>(ends.to.node_of_cluster());
@@ -217,11 +219,12 @@ Place place_of_exit(const Cluster& cluster, const Place& from, const Place& to) 
 Route route_between_nodes(const Cluster& cluster, const Ends& ends) {
   Route route;
   route.links.reserve(8);
+  const LinkId first_card = first_card_link(cluster);
   const Place exit = place_of_exit(cluster, ends.from, ends.to);
   cross_node(cluster, ends.from, exit, route);
-  leave_node(cluster, exit, route);
+  leave_node(cluster, first_card, exit, route);
   cross_network(cluster, ends, route);
-  enter_node(cluster, ends.to, route);
+  enter_node(cluster, first_card, ends.to, route);
   const Machine &from = ends.from.machine, &to = ends.to.machine;
   route.latency += (from.card_latency + to.card_latency) * 0.5;
   return route;
