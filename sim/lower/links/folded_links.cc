@@ -313,8 +313,8 @@ CollectiveLinks FoldedLinks::links_of(const std::shared_ptr<const CollectivePlan
   if (alone_) return links;
   links.busy = Seconds(0);
   for (const Use& use : links.orbit) {
-    const Link one = link(inputs_.cluster, links.met[use.link]);
-    links.busy = std::max(links.busy, use.bytes / one.bandwidth);
+    const BytesPerSecond bandwidth = bandwidth_of(inputs_.cluster, links.met[use.link]);
+    links.busy = std::max(links.busy, use.bytes / bandwidth);
   }
   return links;
 }
