@@ -16,6 +16,7 @@ Json row_json(const Sizing& sizing, std::size_t index) {
   const SizedPlan& row = sizing.rows[index];
   Json json{{"machine", clean_utf8(sizing.question.machines[row.machine].name)},
             {"devices", row.devices},
+            {"devices_per_node", row.share > 0 ? Json(row.share) : Json(nullptr)},
             {"global_batch_size", row.global_batch_size},
             {"fits", row.fits},
             {"problem", row.fits ? Json(nullptr) : Json(clean_utf8(row_words(row)))},

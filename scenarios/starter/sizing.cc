@@ -249,7 +249,10 @@ class SizeSurvey {
       const SizedMachine& sized = result_.question.machines[machine];
       const Starter starter = starter_of(result_.question, sized, devices, row.global_batch_size);
       JsonValue document = document_of(result_.question, sized, starter);
-      if (uses(document, starter.devices_per_node)) row.share = starter.share;
+      if (uses(document, starter.devices_per_node)) {
+        row.share = starter.devices_per_node;
+        row.of_node = starter.of_node;
+      }
       fill(row, std::move(document));
     } catch (const SpaceTooLarge& error) {
       row.searched = false;

@@ -45,7 +45,7 @@ struct SizedPlan {
   std::optional<FoundPlan> plan;  // the best; if none fits, the one that takes least memory
   bool fits = false;
   bool searched = true;        // else it was interrupted, or has too many plans
-  std::string share;           // of each node, where it is not all, in words
+  int share = 0, of_node = 0;  // devices used of each node, of all that it has; 0: all
   std::string left_out;        // values of the search, in words
   bool proven = true;          // else plans that may be better, or fit, cost too much to look at
   bool devices_alone = false;  // `energy` has no host's, whose power is unknown

@@ -56,6 +56,7 @@ void take_nodes(const Cluster& cluster, Starter& starter) {
   starter.nodes = (devices + share - 1) / share;
   if (share == all) return;
   starter.devices_per_node = share;
+  starter.of_node = all;
   starter.share = node_share_words(all, devices);
 }
 

@@ -37,6 +37,7 @@ struct Starter {
   std::optional<double> tokens_per_sample;
   int nodes = 0;             // 0: the machine says it
   int devices_per_node = 0;  // that are used; 0: all
+  int of_node = 0;           // that each has, if not all are used
   std::string share;         // why not all, in words
   std::size_t plans = 0;     // that it was chosen of; 0: it is yet to be
   Seconds step_time;

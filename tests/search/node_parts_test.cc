@@ -57,16 +57,15 @@ TEST_CASE("a row of plan says that it takes a part of each node, unless an overr
                              .batch = 131072,
                              .overrides = {"search.tensor=[1]", "search.pipeline=[1]"}};
   const Sizing parts = size_up(question, 2);
-  CHECK(parts.rows[0].share.empty());
-  CHECK(parts.rows[1].share ==
-        "64 of the 72 devices of each node are used, in 2 nodes, as 128 devices fill no whole "
-        "nodes");
+  CHECK(parts.rows[0].share == 0);
+  CHECK(parts.rows[1].share == 64);
+  CHECK(parts.rows[1].of_node == 72);
   // Devices that are not used are not paid.
   REQUIRE(parts.rows[1].cost);
   CHECK(parts.rows[1].cost->amount == doctest::Approx(3 * 128 * parts.rows[1].time.value() / 3600));
   question.overrides.emplace_back("cluster.devices_per_node=72");
   const Sizing all = size_up(question, 2);
-  CHECK(all.rows[1].share.empty());
+  CHECK(all.rows[1].share == 0);
   REQUIRE(all.rows[1].plan);
   CHECK(cluster_of(all.rows[1].plan->document).machines.front().devices_per_node == 72);
 }

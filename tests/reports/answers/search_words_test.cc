@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "reports/answers/search_report.h"
@@ -79,6 +80,28 @@ TEST_CASE("a row of plan that does not fit says so of all plans, or of those loo
   const Json json = Json::parse(sizing_json(sizing))["rows"][0];
   CHECK(json["proven"] == false);
   CHECK(json["left_out"] == "ZeRO 2");
+}
+
+TEST_CASE("sizes that take a part of each node are told together") {
+  Sizing sizing;
+  sizing.question.machines = {{"gb300-nvl72", ""}};
+  sizing.rows = {{.devices = 72},
+                 {.devices = 96, .share = 48, .of_node = 72},
+                 {.devices = 128, .share = 64, .of_node = 72},
+                 {.devices = 256, .share = 64, .of_node = 72}};
+  const Json json = Json::parse(sizing_json(sizing));
+  CHECK(json["rows"][0]["devices_per_node"] == nullptr);
+  CHECK(json["rows"][3]["devices_per_node"] == 64);
+  const std::vector<std::string> notes = sizing_notes(sizing);
+  const auto told = [&](const std::string& note) {
+    return std::count(notes.begin(), notes.end(), note) == 1;
+  };
+  CHECK(
+      told("48 of the 72 devices of each node are used, as no whole nodes are filled: "
+           "gb300-nvl72 x 96."));
+  CHECK(
+      told("64 of the 72 devices of each node are used, as no whole nodes are filled: "
+           "gb300-nvl72 x 128, gb300-nvl72 x 256."));
 }
 
 }  // namespace
