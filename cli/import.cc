@@ -9,6 +9,7 @@
 #include "cli/parser/command_options.h"
 #include "cli/parser/commands.h"
 #include "hardware/networks/cluster_reader.h"
+#include "hardware/networks/node_share.h"
 #include "reports/imports/deepspeed_scenario.h"
 #include "reports/imports/layer_tables.h"
 #include "reports/imports/titan_scenario.h"
@@ -110,11 +111,20 @@ std::string fault_of(const std::string& path) {
   return "";
 }
 
+/// Says that `document` uses a part of each node; empty if it does not.
+std::string share_of(const ImportOptions& options, const JsonValue& document) {
+  const JsonValue& cluster = *document.find("cluster");
+  if (cluster.find("devices_per_node") == nullptr) return "";
+  return node_share_words(cluster_of(options).machines.front().devices_per_node,
+                          static_cast<int>(cluster.find("devices")->number));
+}
+
 /// Writes a scenario, and tells what became of settings that are no key of it.
 void write_scenario(const ImportOptions& options, const std::string& scenario,
                     const Settings& arguments) {
   const std::string folder = std::filesystem::path(options.out).parent_path().string();
-  write_file(options.out, scenario_file(parse_json(scenario, "-"), folder));
+  const JsonValue document = parse_json(scenario, "-");
+  write_file(options.out, scenario_file(document, folder));
   const std::string fault = fault_of(options.out);
   std::vector<std::string> remarks;
   for (const auto& [name, message] : arguments.remarks()) remarks.push_back(name + ": " + message);
@@ -130,6 +140,9 @@ void write_scenario(const ImportOptions& options, const std::string& scenario,
     tell("wrote " + options.out + ", which cannot be simulated as it stands:\n" + fault);
   }
   if (options.quiet || options.json == "-") return;
+  if (const std::string share = share_of(options, document); !share.empty()) {
+    tell("note: " + share);
+  }
   print(in_one_line("not used, and without effect:", arguments.unused()));
   for (const std::string& remark : remarks) print("not predicted: " + remark + "\n");
   print(in_one_line("unknown, and left out:", arguments.unknown()));

@@ -77,22 +77,25 @@ void check_target(const InitOptions& options) {
 
 std::string plan_json(const InitOptions& options, const Starter& starter) {
   const StarterPlan& plan = starter.plan;
-  JsonValue json = json_object({{"format", json_text("interlock-written/1")},
-                                {"wrote", json_texts({options.out})},
-                                {"pipeline", json_number(plan.pipeline)},
-                                {"tensor", json_number(plan.tensor)},
-                                {"data", json_number(plan.data)},
-                                {"context", json_number(plan.context)},
-                                {"expert", json_number(plan.expert)},
-                                {"expert_tensor", json_number(plan.expert_tensor)},
-                                {"global_batch_size", json_number(plan.global_batch_size)},
-                                {"micro_batch_size", json_number(plan.micro_batch_size)},
-                                {"recompute", json_text(plan.recompute)},
-                                {"plans", json_number(static_cast<double>(starter.plans))},
-                                {"step_time_s", json_number(starter.step_time.value())},
-                                {"peak_memory_bytes", json_number(starter.peak_memory.value())},
-                                {"reserve", json_text(starter.reserve)},
-                                {"fits_in_memory", json_boolean(starter.fits)}});
+  JsonValue json = json_object(
+      {{"format", json_text("interlock-written/1")},
+       {"wrote", json_texts({options.out})},
+       {"pipeline", json_number(plan.pipeline)},
+       {"tensor", json_number(plan.tensor)},
+       {"data", json_number(plan.data)},
+       {"context", json_number(plan.context)},
+       {"expert", json_number(plan.expert)},
+       {"expert_tensor", json_number(plan.expert_tensor)},
+       {"global_batch_size", json_number(plan.global_batch_size)},
+       {"micro_batch_size", json_number(plan.micro_batch_size)},
+       {"recompute", json_text(plan.recompute)},
+       {"plans", json_number(static_cast<double>(starter.plans))},
+       {"step_time_s", json_number(starter.step_time.value())},
+       {"peak_memory_bytes", json_number(starter.peak_memory.value())},
+       {"reserve", json_text(starter.reserve)},
+       {"proven", json_boolean(starter.unproven == 0)},
+       {"left_out", starter.left_out.empty() ? JsonValue() : json_text(starter.left_out)},
+       {"fits_in_memory", json_boolean(starter.fits)}});
   if (options.out.empty()) json.members[1].second.items.clear();
   return json_file(json);
 }
@@ -121,8 +124,13 @@ void init(InitOptions options) {
   const std::string folder = std::filesystem::path(options.out).parent_path().string();
   write_file(options.out, starter_text(starter, folder));
   if (!options.quiet) {
+    if (!starter.share.empty()) tell("note: " + starter.share);
     tell("wrote " + options.out + "; interlock simulate " + options.out);
     if (!starter.fits) tell("no plan that was tried fits; the file says what it lacks");
+    if (starter.unproven > 0) {
+      tell("note: " + std::to_string(starter.unproven) +
+           " plans that may be better cost too much to look at");
+    }
   }
 }
 

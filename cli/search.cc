@@ -11,20 +11,44 @@
 #include "cli/console/progress.h"
 #include "cli/console/terminal.h"
 #include "cli/parser/commands.h"
+#include "hardware/networks/cluster_reader.h"
+#include "hardware/networks/node_share.h"
 #include "reports/answers/search_report.h"
 #include "reports/exports/exports.h"
 #include "reports/result/scenario_json.h"
+#include "scenarios/search/space_checks.h"
 #include "scenarios/sweep/worker_pool.h"
 
 namespace interlock {
 namespace {
 
 JsonValue document_of(const CommandOptions& files) {
+  refuse_chosen(files.overrides);
   JsonValue document = read_scenario_document(files.inputs.front(), files.overrides);
   refuse_jobs(document);
   if (document.find("sweep") == nullptr) return document;
   throw Error(files.inputs.front() +
               ": /sweep: a search chooses plans itself; expected none: --set sweep=null");
+}
+
+/// Says how the cluster of `document`, a named machine, could be nodes that are alike, if they are
+/// not: nothing folds then, and a search takes long. Empty: they are.
+std::string equal_nodes_words(const JsonValue& document) {
+  const JsonValue* written = document.find("cluster");
+  if (written == nullptr || !holds_text(written->find("machine"))) return "";
+  Diagnostics diagnostics;
+  const Cluster cluster = read_cluster(JsonNode{&document, ""}.child("cluster"), diagnostics);
+  if (!diagnostics.empty() || is_mixed(cluster) ||
+      !std::holds_alternative<IdealSwitch>(cluster.network)) {
+    return "";
+  }
+  const int all = cluster.machines.front().devices_per_node;
+  const int share = share_of_node(all, cluster.devices);
+  if (share == all) return "";
+  return "note: " + std::to_string(cluster.devices) + " devices fill no whole nodes of " +
+         std::to_string(all) + ", which makes a search slow; equal parts of nodes: --set " +
+         "cluster.devices_per_node=" + std::to_string(share) +
+         " --set cluster.nodes=" + std::to_string(cluster.devices / share);
 }
 
 /// Returns what `document` asks for; with --to among plans that the program can be told alone.
@@ -55,6 +79,9 @@ void write_best(const SearchOptions& options, const FoundPlan& best) {
 std::optional<SearchResult> search_aloud(const SearchOptions& options) {
   const JsonValue document = document_of(options.command);
   const SearchRequest request = request_for(options, document);
+  if (!options.command.quiet) {
+    if (const std::string words = equal_nodes_words(document); !words.empty()) tell(words);
+  }
   const int processes = options.jobs > 0 ? options.jobs : usable_processors();
   const StopOnInterrupt until_found;
   Progress line("layouts and plans", 0, 0, !options.command.quiet);
@@ -70,7 +97,9 @@ std::optional<SearchResult> search_aloud(const SearchOptions& options) {
 
 [[noreturn]] void refuse_to_write(const SearchOptions& options, const SearchCounts& counts) {
   if (counts.useless == 0) {
-    throw Error("--out " + options.out + ": no plan is within the limits, and nothing is written");
+    std::string words = no_plan_words(counts);
+    words.front() = 'n';
+    throw Error("--out " + options.out + ": " + words + ", and nothing is written");
   }
   throw Error("--to " + options.to + ": no plan that it can be told is within the limits; of " +
               std::to_string(counts.useless) + " others the first: " + counts.useless_because);

@@ -6,6 +6,7 @@
 #include "reports/answers/search_report.h"
 #include "reports/answers/sizing_report.h"
 #include "reports/result/scenario_json.h"
+#include "scenarios/search/space_checks.h"
 
 namespace interlock::v0 {
 namespace {
@@ -84,6 +85,7 @@ Change change_of(const TriedChange& from) {
 SearchResult search(std::string_view text, const Options& options) {
   return at_boundary([&] {
     const auto told = [&](std::size_t done, std::size_t of) { tell_progress(options, done, of); };
+    refuse_chosen(options.set);
     const auto found = search_plans(document_of(text, options), workers_of(options), told);
     SearchResult result{.json = search_json(found)};
     for (const interlock::FoundPlan& one : found.plans) result.plans.push_back(plan_of(one));

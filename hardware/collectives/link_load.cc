@@ -26,7 +26,7 @@ std::vector<LinkLoad> link_loads(const Cluster& cluster, const std::vector<Flow>
     }
   }
   loads.resize(kept);
-  for (LinkLoad& load : loads) load.busy = load.carried / link(cluster, load.id).bandwidth;
+  for (LinkLoad& load : loads) load.busy = load.carried / bandwidth_of(cluster, load.id);
   return loads;
 }
 

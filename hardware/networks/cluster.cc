@@ -108,10 +108,11 @@ Place place_of(const Cluster& cluster, int device) {
 
 LinkId port(const Place& place, LinkDirection direction) { return 2 * place.number() + direction; }
 
-LinkId card(const Cluster& cluster, const Place& place, LinkDirection direction) {
+/// Returns the link of the card of `place`. `first`: that of the first card of the cluster.
+LinkId card(LinkId first, const Place& place, LinkDirection direction) {
   const LinkId number =
       place.begin.card + LinkId{place.node()} * place.machine.cards_per_node + place.card();
-  return first_card_link(cluster) + 2 * number + direction;
+  return first + 2 * number + direction;
 }
 
 LinkId links_inside_node(const Cluster& cluster, const Place& place) {
@@ -147,8 +148,8 @@ void cross_node(const Cluster& cluster, const Place& from, const Place& to, Rout
 
 /// From a device up to the wire of its card. A card beside a switch of its own (NVSwitch) reaches
 /// its device by PCIe that nothing else uses; on a PCIe tree, or where cards stand behind the same
-/// switch as the devices, the way is shared.
-void leave_node(const Cluster& cluster, const Place& place, Route& route) {
+/// switch as the devices, the way is shared. `first`: as card() has it.
+void leave_node(const Cluster& cluster, LinkId first, const Place& place, Route& route) {
   const Machine& machine = place.machine;
   if (machine.pcie || machine.cards_behind_ports) {
     cross(route, port(place, Up), machine.port_bandwidth);
@@ -157,12 +158,12 @@ void leave_node(const Cluster& cluster, const Place& place, Route& route) {
     cross(*machine.pcie, place.pcie_switch(), switch_of_card(place),
           links_inside_node(cluster, place), route);
   }
-  cross(route, card(cluster, place, Up), machine.card_bandwidth);
+  cross(route, card(first, place, Up), machine.card_bandwidth);
 }
 
-void enter_node(const Cluster& cluster, const Place& place, Route& route) {
+void enter_node(const Cluster& cluster, LinkId first, const Place& place, Route& route) {
   const Machine& machine = place.machine;
-  cross(route, card(cluster, place, Down), machine.card_bandwidth);
+  cross(route, card(first, place, Down), machine.card_bandwidth);
   if (machine.pcie) {
     cross(*machine.pcie, switch_of_card(place), place.pcie_switch(),
           links_inside_node(cluster, place), route);
@@ -191,6 +192,7 @@ Passage passage(const FatTree& tree, const Ends& ends) {
 }
 
 void cross_network(const Cluster& cluster, const Ends& ends, Route& route) {
+  if (std::holds_alternative<IdealSwitch>(cluster.network)) return;
   const LinkId first = first_network_link(cluster);
   const int from_node = static_cast<int>(ends.from.node_of_cluster());
   const int to_node = static_cast<int>(ends.to.node_of_cluster());
@@ -217,11 +219,12 @@ Place place_of_exit(const Cluster& cluster, const Place& from, const Place& to) 
 Route route_between_nodes(const Cluster& cluster, const Ends& ends) {
   Route route;
   route.links.reserve(8);
+  const LinkId first_card = first_card_link(cluster);
   const Place exit = place_of_exit(cluster, ends.from, ends.to);
   cross_node(cluster, ends.from, exit, route);
-  leave_node(cluster, exit, route);
+  leave_node(cluster, first_card, exit, route);
   cross_network(cluster, ends, route);
-  enter_node(cluster, ends.to, route);
+  enter_node(cluster, first_card, ends.to, route);
   const Machine &from = ends.from.machine, &to = ends.to.machine;
   route.latency += (from.card_latency + to.card_latency) * 0.5;
   return route;
@@ -257,9 +260,13 @@ std::string name_of_place(const Cluster& cluster, LinkId place) {
          std::to_string(local % machine.devices_per_node);
 }
 
-Link card_link(const Cluster& cluster, LinkId id) {
+/// Says whether a link is to have its name, which takes longer than its bandwidth.
+enum class Naming { Unnamed, Named };
+
+Link card_link(const Cluster& cluster, LinkId id, Naming naming) {
   const std::size_t number = machine_with(cluster, &Begin::card, id / 2);
   const Machine& machine = cluster.machines[number];
+  if (naming == Naming::Unnamed) return {"", machine.card_bandwidth};
   const Begin begin = begin_of(cluster, number);
   const LinkId card = id / 2 - begin.card;
   return {of_node(begin.node + card / machine.cards_per_node) + "nic" +
@@ -267,13 +274,15 @@ Link card_link(const Cluster& cluster, LinkId id) {
           machine.card_bandwidth};
 }
 
-Link link_inside(const Cluster& cluster, LinkId id) {
+Link link_inside(const Cluster& cluster, LinkId id, Naming naming) {
   const std::size_t number = machine_with(cluster, &Begin::inside, id);
   const Machine& machine = cluster.machines[number];
+  const bool pairs = machine.has_pair_links();
+  if (naming == Naming::Unnamed && pairs) return {"", machine.pair_bandwidth};
   const Begin begin = begin_of(cluster, number);
   const LinkId node = (id - begin.inside) / links_inside(machine);
   const LinkId local = (id - begin.inside) % links_inside(machine);
-  if (machine.has_pair_links()) {
+  if (pairs) {
     const int all = machine.devices_per_node;
     const LinkId first = begin.place + node * all;
     return {name_of_place(cluster, first + local / all) + "->" +
@@ -285,13 +294,16 @@ Link link_inside(const Cluster& cluster, LinkId id) {
   return found;
 }
 
-Link machine_link(const Cluster& cluster, LinkId id) {
-  if (id < first_card_link(cluster)) {
+Link machine_link(const Cluster& cluster, LinkId id, Naming naming) {
+  const LinkId first_card = first_card_link(cluster);
+  if (id < first_card) {
     const Machine& machine = cluster.machines[machine_with(cluster, &Begin::place, id / 2)];
+    if (naming == Naming::Unnamed) return {"", machine.port_bandwidth};
     return {name_of_place(cluster, id / 2) + direction_name(id), machine.port_bandwidth};
   }
-  if (id < first_inside_link(cluster)) return card_link(cluster, id - first_card_link(cluster));
-  return link_inside(cluster, id - first_inside_link(cluster));
+  const LinkId first_inside = first_inside_link(cluster);
+  if (id < first_inside) return card_link(cluster, id - first_card, naming);
+  return link_inside(cluster, id - first_inside, naming);
 }
 
 Link network_link(const Network& network, LinkId id) {
@@ -324,7 +336,7 @@ Route whole_route(const Cluster& cluster, int from, int to) {
   return found;
 }
 
-Link whole_link(const Cluster& cluster, LinkId id) {
+Link whole_link(const Cluster& cluster, LinkId id, Naming naming) {
   const LinkId host = first_host_link(cluster);
   if (id >= first_network_link(cluster)) {
     return network_link(cluster.network, id - first_network_link(cluster));
@@ -335,7 +347,7 @@ Link whole_link(const Cluster& cluster, LinkId id) {
     return {name_of_place(cluster, number / 2) + (number % 2 == Up ? " to host" : " from host"),
             cluster.machines[machine].host.bandwidth};
   }
-  if (!cluster.mesh) return machine_link(cluster, id);
+  if (!cluster.mesh) return machine_link(cluster, id, naming);
   return {std::to_string(id / cluster.devices) + "->" + std::to_string(id % cluster.devices),
           cluster.machines.front().port_bandwidth};
 }
@@ -344,7 +356,7 @@ Link whole_link(const Cluster& cluster, LinkId id) {
 Route narrowed(const Cluster& cluster, Route found) {
   if (cluster.slow_links.empty()) return found;
   for (const LinkId id : found.links) {
-    found.bandwidth = std::min(found.bandwidth, link(cluster, id).bandwidth);
+    found.bandwidth = std::min(found.bandwidth, bandwidth_of(cluster, id));
   }
   return found;
 }
@@ -426,18 +438,22 @@ Route host_route(const Cluster& cluster, int device, HostDirection direction) {
   return narrowed(cluster, std::move(found));
 }
 
-Link link(const Cluster& cluster, LinkId id) {
-  Link found = whole_link(cluster, id);
+BytesPerSecond bandwidth_of(const Cluster& cluster, LinkId id) {
+  BytesPerSecond bandwidth = whole_link(cluster, id, Naming::Unnamed).bandwidth;
   for (const auto& [slow, slowdown] : cluster.slow_links) {
-    if (slow == id) found.bandwidth = found.bandwidth / slowdown;
+    if (slow == id) bandwidth = bandwidth / slowdown;
   }
-  return found;
+  return bandwidth;
+}
+
+Link link(const Cluster& cluster, LinkId id) {
+  return {whole_link(cluster, id, Naming::Named).name, bandwidth_of(cluster, id)};
 }
 
 void slow_link(Cluster& cluster, int from, int to, double slowdown) {
   const Route way = route(cluster, from, to);
   for (const LinkId id : way.links) {
-    if (link(cluster, id).bandwidth > way.bandwidth) continue;
+    if (bandwidth_of(cluster, id) > way.bandwidth) continue;
     cluster.slow_links.emplace_back(id, slowdown);
   }
 }

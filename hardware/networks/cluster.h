@@ -124,6 +124,8 @@ inline constexpr int kHost = -1;
 Route route(const Cluster& cluster, int from, int to);
 /// REQUIRES: `id` came from a route of this cluster.
 Link link(const Cluster& cluster, LinkId id);
+/// Returns that of link(), sooner.
+BytesPerSecond bandwidth_of(const Cluster& cluster, LinkId id);
 
 /// The route between a device and the memory of its host, for what is kept there.
 enum class HostDirection { ToHost, FromHost };

@@ -13,6 +13,7 @@
 #include "hardware/networks/machine_names.h"
 #include "hardware/networks/network_reader.h"
 #include "hardware/networks/network_size.h"
+#include "hardware/networks/node_share.h"
 
 namespace interlock {
 namespace {
@@ -72,6 +73,10 @@ std::vector<ContractKey> named_keys() {
       {machine,
        size_keys("Nodes of it."),
        {{"device", device_type(), "the machine's", "Another device in the place of its own."},
+        {"devices_per_node", whole(1, 1024), "the machine's",
+         "Devices used of each node, with their cards where each has one or several of its own; "
+         "the host and the power beside devices stay whole. `init` and `plan` take 64 of the 72 of "
+         "a rack where they fill no whole racks."},
         kinds_key(),
         network_key("the machine's"),
         executor_key()},
@@ -165,13 +170,15 @@ const ContractObject& machine_file() {
 
 /// Without cards the machine has one node: cards_per_node is then 0. Where a node has more cards
 /// than devices, the traffic of each device is spread evenly over several, which then act as one.
-void read_cards(Section& parent, Machine& machine) {
+/// `parent` is of a node of `stated` devices, each of which brings its own cards along, if it has.
+void read_cards(Section& parent, int stated, Machine& machine) {
   machine.cards_per_node = 0;
   const auto node = parent.get("cards");
   if (!node) return;
   Section reader(contract_object(own_objects(), "cluster.machine.cards"), *node,
                  parent.diagnostics());
-  const int cards = reader.count("per_node");
+  const int written = reader.count("per_node");
+  const int cards = cards_of_share(written, stated, machine.devices_per_node);
   const LinkSpeed speed = read_link(reader);
   machine.card_latency = speed.latency;
   machine.card_bandwidth = speed.bandwidth;
@@ -279,6 +286,7 @@ void put_kinds(const std::vector<NodeKind>& kinds, const JsonNode& node, Cluster
 /// Parts of a named machine whose place those of a scenario take.
 struct OwnParts {
   std::optional<JsonNode> device, network;
+  std::optional<int> devices_per_node = {};
   std::vector<NodeKind> kinds = {};
 };
 
@@ -291,15 +299,17 @@ void read_machine(Section& reader, const std::string& name, const OwnParts& part
   const auto device = parts.kinds.empty()
                           ? reader.require("device", "a device's name, or an object")
                           : reader.get("device");
-  machine.devices_per_node = reader.count("devices_per_node");
+  int stated = reader.count("devices_per_node");
+  machine.devices_per_node = parts.devices_per_node.value_or(stated);
   if (!parts.kinds.empty()) {
     machine.device = parts.kinds.front().device;
     machine.devices_per_node = 0;
     for (const NodeKind& kind : parts.kinds) machine.devices_per_node += kind.count;
+    stated = machine.devices_per_node;  // cards are the machine's
   } else if (parts.device || device) {
     machine.device = read_device(parts.device ? *parts.device : *device, reader.diagnostics());
   }
-  read_cards(reader, machine);
+  read_cards(reader, stated, machine);
   const auto own = reader.get("network");
   if (parts.network || own) {
     read_network(parts.network ? *parts.network : *own, cluster, reader.diagnostics());
@@ -346,35 +356,10 @@ void read_size(Section& reader, Joined joined, Cluster& cluster) {
   cluster.devices = *devices;
 }
 
-/// Returns the machines that have the device which stands in the place of a machine; empty: it is
-/// a machine, a path, or nothing that is known.
-std::string device_for_machine(const JsonNode& machine) {
-  const std::string& name = machine.value->text;
-  if (machine.value->kind != JsonValue::Kind::String || name.empty()) return "";
-  if (is_entry(kMachineFolder, name)) return "";
-  return machines_meant(name);
-}
-
-/// Returns the machines that an unknown name is like; empty: a path, or a slip of a letter or two.
-std::string machines_for_name(const JsonNode& machine) {
-  const std::string& name = machine.value->text;
-  const bool path = name.find('/') != name.npos || name.ends_with(".json");
-  if (machine.value->kind != JsonValue::Kind::String || path) return "";
-  const std::vector<std::string> names = catalogue_names();
-  if (is_entry(kMachineFolder, name) || nearest(name, names)) return "";
-  return machines_like(name);
-}
-
 void read_named(const JsonNode& machine, const OwnParts& parts, Cluster& cluster,
                 Diagnostics& diagnostics) {
-  if (const std::string meant = device_for_machine(machine); !meant.empty()) {
-    report(
-        diagnostics, machine,
-        "unknown name " + described(*machine.value) + ", which is a device, no machine; " + meant);
-    return;
-  }
-  if (const std::string like = machines_for_name(machine); !like.empty()) {
-    report(diagnostics, machine, "unknown name " + described(*machine.value) + "; " + like);
+  if (const std::string unknown = unknown_machine(*machine.value); !unknown.empty()) {
+    report(diagnostics, machine, unknown);
     return;
   }
   const auto entry = find_entry(machine, kMachineFolder, diagnostics);
@@ -534,7 +519,8 @@ void read_object(const JsonNode& node, Joined joined, Cluster& cluster, Diagnost
   Section reader(own_objects()[form], node, diagnostics);
   if (form == 0) {
     const auto machine = reader.require("machine", "a machine's name, or the path of its file");
-    const OwnParts parts = {reader.get("device"), reader.get("network"), read_kinds(reader)};
+    const OwnParts parts = {reader.get("device"), reader.get("network"),
+                            reader.written_count("devices_per_node"), read_kinds(reader)};
     if (machine) read_named(*machine, parts, cluster, diagnostics);
     if (!cluster.name.empty()) {
       read_size(reader, joined, cluster);
@@ -548,7 +534,7 @@ void read_object(const JsonNode& node, Joined joined, Cluster& cluster, Diagnost
   } else if (form == kMixed) {
     read_mixed(reader, cluster);
   } else {
-    const OwnParts parts = {{}, {}, read_kinds(reader)};
+    const OwnParts parts = {.kinds = read_kinds(reader)};
     read_machine(reader, "inline", parts, cluster);
     read_size(reader, joined, cluster);
     put_kinds(parts.kinds, node, cluster, diagnostics);

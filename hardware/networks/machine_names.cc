@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json/json.h"
 #include "base/text.h"
+#include "hardware/devices/catalogue_file.h"
 #include "hardware/networks/cluster_reader.h"
 
 namespace interlock {
@@ -61,7 +62,46 @@ bool is_like(const std::string& typed, const std::string& machine, const std::st
          (digit && start.size() >= 4 && typed.starts_with(start));
 }
 
+/// Returns the names of machines like `typed`, in quotes.
+std::vector<std::string> like(std::string_view typed) {
+  const std::string letters = plain(typed);
+  std::vector<std::string> found;
+  for (const std::string& name : catalogue_names()) {
+    const JsonValue file = read_json_file(data_folder("hardware/catalogue") + "/" + name + ".json");
+    const JsonValue* device = file.find("device");
+    if (is_like(letters, name, holds_text(device) ? device->text : name)) {
+      found.push_back(in_quotes(name));
+    }
+  }
+  return found;
+}
+
+std::string in_commas(const std::vector<std::string>& names) {
+  std::string all;
+  for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
+  return all;
+}
+
 }  // namespace
+
+std::string unknown_machine(const JsonValue& machine) {
+  const std::string& name = machine.text;
+  const bool path = name.find('/') != name.npos || name.ends_with(".json");
+  if (machine.kind != JsonValue::Kind::String || path) return "";
+  if (is_entry("hardware/catalogue", name)) return "";
+  const std::string unknown = "unknown name " + described(machine);
+  if (const std::string meant = machines_meant(name); !name.empty() && !meant.empty()) {
+    return unknown + ", which is a device, no machine; " + meant;
+  }
+  const std::vector<std::string> all = catalogue_names();
+  std::vector<std::string> near = like(name);
+  const std::optional<std::string> slip = nearest(name, all);
+  if (slip && std::ranges::find(near, in_quotes(*slip)) == near.end()) {
+    near.insert(near.begin(), in_quotes(*slip));
+  }
+  if (near.empty()) return unknown + "; known: " + in_commas(all);
+  return unknown + "; did you mean " + join_choices(near) + "?";
+}
 
 std::string machines_meant(std::string_view typed) {
   const TypedDevice asked = typed_device(typed);
@@ -80,16 +120,8 @@ std::string machines_meant(std::string_view typed) {
 }
 
 std::string machines_like(std::string_view typed) {
-  const std::string letters = plain(typed);
-  std::vector<std::string> like;
-  for (const std::string& name : catalogue_names()) {
-    const JsonValue file = read_json_file(data_folder("hardware/catalogue") + "/" + name + ".json");
-    const JsonValue* device = file.find("device");
-    if (is_like(letters, name, holds_text(device) ? device->text : name)) {
-      like.push_back(in_quotes(name));
-    }
-  }
-  return like.empty() ? "" : "did you mean " + join_choices(like) + "?";
+  const std::vector<std::string> found = like(typed);
+  return found.empty() ? "" : "did you mean " + join_choices(found) + "?";
 }
 
 }  // namespace interlock

@@ -5,7 +5,14 @@
 #include <string>
 #include <string_view>
 
+#include "base/json/json.h"
+
 namespace interlock {
+
+/// Returns what is wrong with `machine`, with the names that may be meant, or else all names;
+/// empty: it is a machine of the catalogue, a path, or no text. Throws: Error if a file of the
+/// catalogue cannot be read.
+std::string unknown_machine(const JsonValue& machine);
 
 /// Returns which machines of the catalogue have the device that `typed` names, as a hint for a
 /// message: "h100" (the device's name), "a100" (its start), "8xh100" or "h100x8" (with as many of

@@ -373,9 +373,8 @@ void read_node_links(Section& reader, const Network& network, Machine& machine) 
                " have no links by pairs; expected \"switch\"");
     return;
   }
-  // The boards are as the file has them; `kinds` may say other numbers of devices.
-  const int stated = reader.count("devices_per_node");
-  const int all = stated > 1 ? stated : machine.devices_per_node;
+  // The boards are as the file has them; a scenario may use a part of their devices.
+  const int all = std::max(reader.count("devices_per_node"), machine.devices_per_node);
   machine.pair_bandwidth = machine.port_bandwidth / std::max(1, all - 1);
 }
 

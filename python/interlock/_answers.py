@@ -90,6 +90,11 @@ class SearchResult(_Table):
         """The best plan; None if none is within the limits."""
         return self.plans[0] if self.plans else None
 
+    @property
+    def proven(self) -> bool:
+        """No plan that cost too much to look at may be better, or within the limits."""
+        return self.to_dict()["proven"]
+
     def _rows(self):
         return self.plans
 
@@ -97,8 +102,10 @@ class SearchResult(_Table):
         return FoundPlan
 
     def _sentences(self):
-        none = "no plan is within the limits; to_dict() says what is nearest"
-        return () if self.plans else (none,)
+        if self.plans:
+            return ()
+        of_those = "" if self.proven else " that was looked at"
+        return (f"no plan{of_those} is within the limits; to_dict() says what is nearest",)
 
     def __repr__(self) -> str:
         best = f", best: {self.best.words}, step_time_s={self.best.step_time_s:.4g}"

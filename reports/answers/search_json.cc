@@ -24,7 +24,8 @@ Json counts_json(const SearchCounts& counts) {
             {"plan_bounds", counts.bounded}, {"looks", counts.looked_at},
             {"judgements", counts.judged},   {"shortened", counts.shortened},
             {"too_large", counts.too_large}, {"not_looked_at", counts.left},
-            {"cut_anew", counts.cut_anew},   {"failed", counts.unfinished}};
+            {"unproven", unproven(counts)},  {"cut_anew", counts.cut_anew},
+            {"failed", counts.unfinished}};
   for (std::size_t grade = 0; grade < kGrades; ++grade) {
     for (std::size_t loss = 0; loss < kLosses; ++loss) {
       const std::size_t plans = counts.lost[grade][loss];
@@ -112,6 +113,9 @@ std::string search_json(const SearchResult& result) {
             {"name", clean_utf8(result.name)},
             {"minimize", name_of(result.request.aim)},
             {"stopped", result.stopped},
+            {"proven", unproven(result.counts) == 0},
+            {"left_out", result.counts.left_out.empty() ? Json(nullptr)
+                                                        : Json(clean_utf8(result.counts.left_out))},
             {"worth", result.request.worth},
             {"memory_limit_bytes", known(result.memory_limit.value())},
             {"reserve", result.request.limits.memory || result.memory_limit <= Bytes(0)

@@ -39,6 +39,9 @@ std::string rate_words(const PlanEstimate& estimate);
 /// into what the busiest device puts the time that a step takes longer.
 std::string loss_words(const FoundPlan& plan, const FoundPlan& best, Aim aim);
 
+/// Says that no plan is within the limits, of all, or of those that were looked at.
+std::string no_plan_words(const SearchCounts& counts);
+
 /// Returns `--set parallel.tensor=4 --set ...`, as a shell takes it.
 std::string set_options(const FoundPlan& plan);
 

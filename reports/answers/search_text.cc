@@ -96,6 +96,15 @@ std::vector<Headline> answer(const SearchResult& result, const FoundPlan& best) 
   return headlines;
 }
 
+/// Says what plans that were not looked at may be.
+std::string words_of_left(const SearchResult& result) {
+  const std::size_t better = result.counts.left_better;
+  const std::string cost = "as they cost too much";
+  if (result.plans.empty()) return cost + "; some may be within the limits";
+  if (better == 0) return cost + ": none is better than the best, but some may be worth having";
+  return cost + ": " + grouped(better) + " may be better than the best by their bounds";
+}
+
 std::vector<Headline> effort(const SearchResult& result) {
   const SearchCounts& counts = result.counts;
   std::string refused = grouped(counts.layouts) + " ways to divide the work";
@@ -120,8 +129,7 @@ std::vector<Headline> effort(const SearchResult& result) {
                          "to simulate device by device: as if no messages met on a link"});
   }
   if (counts.left > 0) {
-    headlines.push_back({"Not looked at", grouped(counts.left),
-                         "that may be better than the best by their bounds, and cost too much"});
+    headlines.push_back({"Not looked at", grouped(counts.left), words_of_left(result)});
   }
   if (counts.cut_anew > 0) {
     headlines.push_back({"Cut anew", grouped(counts.cut_anew),
@@ -209,7 +217,7 @@ std::string plan_table(const SearchResult& result, const std::vector<const Found
 
 std::string no_plan(const SearchResult& result, const TableStyle& style) {
   const SearchCounts& counts = result.counts;
-  std::string text = paragraph("No plan is within the limits.", Ink::Alarm, style);
+  std::string text = paragraph(no_plan_words(counts) + ".", Ink::Alarm, style);
   bool others = false;  // limits other than that of memory decided on some
   for (const Loss loss : {Loss::Time, Loss::Cost, Loss::Energy, Loss::Power, Loss::HostMemory}) {
     others = others || lost(counts, loss) > 0;
@@ -258,6 +266,11 @@ std::string search_text(const SearchResult& result, const TableStyle& style) {
   text += paragraph("Each is better by " + fixed(100 * result.request.worth, 1) +
                         "% than every one above it in time, memory, cost or energy.",
                     Ink::Faint, style);
+  if (unproven(result.counts) > 0) {
+    text += paragraph(grouped(unproven(result.counts)) +
+                          " plans may be better than plan 1, and cost too much to simulate.",
+                      Ink::Faint, style);
+  }
   if (!others.empty()) {
     text += "\n" + paragraph("Next best, and why they lost to plan 1", Ink::Strong, style);
   }

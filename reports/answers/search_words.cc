@@ -220,4 +220,10 @@ std::string set_options(const FoundPlan& plan) {
   return text;
 }
 
+std::string no_plan_words(const SearchCounts& counts) {
+  if (unproven(counts) == 0) return "No plan is within the limits";
+  return "No plan that was looked at is within the limits; " + std::to_string(unproven(counts)) +
+         " may be, and cost too much to look at: fewer values under \"search\" reach them";
+}
+
 }  // namespace interlock

@@ -16,6 +16,7 @@ Json row_json(const Sizing& sizing, std::size_t index) {
   const SizedPlan& row = sizing.rows[index];
   Json json{{"machine", clean_utf8(sizing.question.machines[row.machine].name)},
             {"devices", row.devices},
+            {"devices_per_node", row.share > 0 ? Json(row.share) : Json(nullptr)},
             {"global_batch_size", row.global_batch_size},
             {"fits", row.fits},
             {"problem", row.fits ? Json(nullptr) : Json(clean_utf8(row_words(row)))},
@@ -25,6 +26,8 @@ Json row_json(const Sizing& sizing, std::size_t index) {
     json[key] = nullptr;
   }
   json["searched"] = row.searched;
+  json["proven"] = row.proven;
+  json["left_out"] = row.left_out.empty() ? Json(nullptr) : Json(clean_utf8(row.left_out));
   json["on_front"] = row.on_front;
   if (row.fits) {
     const auto& ranking = sizing.ranking;

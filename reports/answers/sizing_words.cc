@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
+#include <utility>
 
 #include "base/text.h"
 #include "reports/answers/search_report.h"
@@ -145,7 +147,9 @@ std::string row_words(const SizedPlan& row) {
   std::string limit = format(row.memory_limit) + " that tensors may take";
   if (estimate.memory_capacity > 0) limit += " of " + format(Bytes(estimate.memory_capacity));
   return "does not fit: " + format(Bytes(estimate.peak_memory)) + " of the " + limit +
-         ", with the leanest plan: " + plan_words(*row.plan);
+         (row.proven ? ", with the leanest plan: "
+                     : ", with the leanest plan of those looked at; others cost too much: ") +
+         plan_words(*row.plan);
 }
 
 std::vector<std::string> recommendation(const Sizing& sizing) {
@@ -182,6 +186,22 @@ std::string why_no_money(const Sizing& sizing) {
   return "Prices are in several currencies, so GPU-hours are the cost.";
 }
 
+/// Says which sizes take a part of each node: a sentence for each part.
+std::vector<std::string> share_notes(const Sizing& sizing) {
+  std::map<std::pair<int, int>, std::string> names;  // of sizes, by part and node
+  for (const SizedPlan& row : sizing.rows) {
+    if (row.share == 0) continue;
+    std::string& those = names[{row.share, row.of_node}];
+    those += (those.empty() ? "" : ", ") + name_of(sizing, row);
+  }
+  std::vector<std::string> notes;
+  for (const auto& [part, those] : names) {
+    notes.push_back(std::to_string(part.first) + " of the " + std::to_string(part.second) +
+                    " devices of each node are used, as no whole nodes are filled: " + those + ".");
+  }
+  return notes;
+}
+
 std::string memory_note(const Sizing& sizing) {
   if (sizing.limits.memory) {
     return "Tensors take at most " + format(*sizing.limits.memory) + " of a device.";
@@ -202,6 +222,7 @@ std::vector<std::string> sizing_notes(const Sizing& sizing) {
     if (!sizing.by_money) notes.push_back(why_no_money(sizing));
   }
   notes.push_back(memory_note(sizing));
+  for (const std::string& note : share_notes(sizing)) notes.push_back(note);
   std::string alone;
   for (const SizedPlan& row : sizing.rows) {
     if (!row.fits || !row.plan->estimate.too_large) continue;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/imports/surroundings.h"
 
+#include "hardware/networks/node_share.h"
 #include "models/model_file.h"
 #include "models/transformer/transformer.h"
 
@@ -44,9 +45,12 @@ void name_framework(nlohmann::ordered_json& training, const Surroundings& around
 }
 
 nlohmann::ordered_json cluster_json(const Surroundings& around, int devices) {
-  return {{"machine", around.cluster},
-          {"nodes", (devices + around.devices_per_node - 1) / around.devices_per_node},
-          {"devices", devices}};
+  const int share = share_of_node(around.devices_per_node, devices);
+  nlohmann::ordered_json cluster = {{"machine", around.cluster}};
+  if (share < around.devices_per_node) cluster["devices_per_node"] = share;
+  cluster["nodes"] = (devices + share - 1) / share;
+  cluster["devices"] = devices;
+  return cluster;
 }
 
 }  // namespace interlock

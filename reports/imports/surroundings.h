@@ -35,7 +35,8 @@ NamedModel named_model(const std::string& model, std::optional<int> sequence_len
 void name_framework(nlohmann::ordered_json& training, const Surroundings& around,
                     const std::string& by_file);
 
-/// Returns the cluster of a scenario: as many nodes as `devices` take.
+/// Returns the cluster of a scenario: as many nodes as `devices` take, in equal parts of nodes
+/// where share_of_node() says so.
 nlohmann::ordered_json cluster_json(const Surroundings& around, int devices);
 
 }  // namespace interlock

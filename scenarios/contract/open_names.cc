@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "hardware/devices/device_reader.h"
+#include "hardware/networks/node_share.h"
 
 namespace interlock {
 namespace {
@@ -23,8 +24,8 @@ constexpr NamedPlace kNamedPlaces[] = {{"training", "strategy", "kind"},
                                        {"", "model", "base"}};
 
 /// Keys of a machine's file that a scenario which names the machine has no place for.
-constexpr std::string_view kMachineKeys[] = {"device", "devices_per_node", "port", "cards", "pcie",
-                                             "host",   "node_topology"};
+constexpr std::string_view kMachineKeys[] = {"device", "port", "cards",
+                                             "pcie",   "host", "node_topology"};
 
 JsonValue object_like(const JsonValue& value) {
   return {.kind = Kind::Object, .file = value.file, .line = value.line};
@@ -76,9 +77,29 @@ bool of_machine(const JsonValue& cluster, std::string_view key) {
          std::end(kMachineKeys);
 }
 
+/// Returns whether `value` can be a number of devices.
+bool holds_count(const JsonValue* value) {
+  constexpr double kMost = 1e6;
+  return value != nullptr && value->kind == Kind::Number && value->number >= 1 &&
+         value->number <= kMost;
+}
+
+/// Takes the cards along where `cluster` uses another number of devices of each node of `machine`.
+void share_cards(const JsonValue& cluster, JsonValue& machine) {
+  const JsonValue* used = cluster.find("devices_per_node");
+  const JsonValue* stated = machine.find("devices_per_node");
+  JsonValue* cards = machine.find("cards");
+  if (!holds_count(used) || !holds_count(stated) || cards == nullptr) return;
+  JsonValue* each = cards->find("per_node");
+  if (!holds_count(each)) return;
+  const auto whole = [](double number) { return static_cast<int>(number); };
+  each->number = cards_of_share(whole(each->number), whole(stated->number), whole(used->number));
+}
+
 /// Opens the machine of `cluster`: the keys of its file come first, then those of `cluster`.
 void open_machine(JsonValue& cluster, const std::string& origin) {
   JsonValue machine = open_file(*cluster.find("machine"), "hardware/catalogue", origin);
+  share_cards(cluster, machine);
   for (JsonMember& own : cluster.members) {
     if (own.first == "machine") continue;
     if (own.first == "power") {  // says it key by key

@@ -35,6 +35,8 @@ struct KnownPrices {
     std::size_t operator()(const ExchangeKey& key) const;
   };
   std::unordered_map<ExchangeKey, Seconds, ExchangeHash> exchanges;
+  /// Times by what is exchanged and by which devices, since meshes have groups in common.
+  std::map<std::pair<std::array<double, 10>, std::vector<int>>, Seconds> of_groups;
 
   /// The modules of a graph on the device at a place of a mesh.
   struct Modules {

@@ -168,6 +168,28 @@ KnownPrices::ExchangeKey key_of(const Cluster& cluster, const Mesh& mesh, const 
   return key;
 }
 
+/// Returns the time of an exchange of `group`, alone on the cluster; worked out once.
+Seconds time_of_group(KnownPrices& known, const Cluster& cluster, std::vector<int> group,
+                      const Exchange& exchange) {
+  const TokenRouting& routing = exchange.routing;
+  const std::array<double, 10> what = {static_cast<double>(cluster.devices),
+                                       static_cast<double>(exchange.kind),
+                                       is_host(exchange.axis) ? double(exchange.axis) : -1,
+                                       exchange.bytes.value(),
+                                       exchange.back.value(),
+                                       double(routing.experts),
+                                       double(routing.per_token),
+                                       double(routing.groups),
+                                       double(routing.groups_per_token),
+                                       routing.back ? 1.0 : 0.0};
+  const auto [entry, fresh] =
+      known.of_groups.try_emplace(std::pair(what, std::move(group)), Seconds(0));
+  if (fresh) {
+    entry->second = time_alone(cluster, plan_exchange(cluster, entry->first.second, exchange));
+  }
+  return entry->second;
+}
+
 /// Models whose prices are kept. Plans that need the same ones come near each other.
 constexpr std::size_t kPricedModels = 32;
 
@@ -230,8 +252,8 @@ PriceInputs price_inputs(const Question& question, const Coordinates& at) {
     const auto [entry, fresh] =
         known->exchanges.try_emplace(key_of(cluster, mesh, place, exchange), Seconds(0));
     if (fresh) {
-      const std::vector<int> group = group_of(mesh, exchange.axis, place);
-      entry->second = time_alone(cluster, plan_exchange(cluster, group, exchange));
+      entry->second =
+          time_of_group(*known, cluster, group_of(mesh, exchange.axis, place), exchange);
     }
     return entry->second;
   };

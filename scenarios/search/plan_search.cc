@@ -26,9 +26,6 @@ constexpr std::size_t kRunnersUp = 5;
 /// Plans that lead by a quick estimate, as they are too large to be simulated, and are simulated
 /// all the same; and how many at once.
 constexpr int kLeaders = 16, kLeadersAtOnce = 4;
-/// Effort, times devices, after a simulation said that quick estimates of plans on shared links are
-/// far too short, so that the best would be proven only by one for each plan.
-constexpr double kEffortBeyond = 1 << 19;
 constexpr double kFarTooShort = 1.02;
 
 class PlanSearch {
@@ -280,7 +277,7 @@ class PlanSearch {
   void note_error(const Candidate& before, const PlanEstimate& simulated) {
     const double ratio = simulated.step_time / before.estimate.step_time;
     if (effort_left_ || before.estimate.folds || ratio < kFarTooShort) return;
-    effort_left_ = kEffortBeyond / space_.layouts()[before.layout].devices;
+    effort_left_ = request_.effort_beyond / space_.layouts()[before.layout].devices;
   }
 
   /// Says that `next` is looked at no more, though it may be better than all that are found.
@@ -295,6 +292,7 @@ class PlanSearch {
     std::size_t first = 0;
     if (result_.plans.empty()) {
       finish(unjudged_.front());
+      --result_.counts.large_better;  // the others may be
       first = 1;
     }
     for (std::size_t i = first; i < unjudged_.size(); ++i) lose(unjudged_[i], Loss::Dominated);
@@ -313,6 +311,7 @@ class PlanSearch {
       } else if (next.estimate.too_large) {
         if (next.estimate.unjudged || leaders_ == kLeaders) {
           if (!next.estimate.unjudged) ++result_.counts.too_large;
+          if (result_.plans.empty()) ++result_.counts.large_better;
           unjudged_.push_back(next);
           continue;
         }
@@ -329,6 +328,7 @@ class PlanSearch {
         lose(next, Loss::Dominated);
       } else if (is_left(next)) {
         leave(result_.counts.left, plans(next));
+        if (result_.plans.empty()) result_.counts.left_better += plans(next);
       } else {
         effort += kEffort[static_cast<std::size_t>(next.grade)];
         round.push_back(next);
@@ -447,6 +447,8 @@ SearchResult search_plans(const JsonValue& document, const SearchRequest& reques
     SearchRequest wider = request;
     wider.options[kOffload] = offloads();
     SearchResult roomier = PlanSearch(document, wider, workers, told).run();
+    roomier.counts.left += result.counts.left;  // of those without offload
+    roomier.counts.left_better += unproven(result.counts);
     if (!roomier.plans.empty()) result = std::move(roomier);
   }
   refine_best(result, told);

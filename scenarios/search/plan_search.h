@@ -52,8 +52,11 @@ struct SearchCounts {
   std::size_t bounded_layouts = 0;     // by one bound for all their plans
   std::size_t bounded = 0, looked_at = 0, judged = 0, shortened = 0, too_large = 0;  // plans
   std::array<std::array<std::size_t, kLosses>, kGrades> lost{};  // plans, by Grade and Loss
-  std::size_t left = 0;  // plans whose bound is below the best, and that cost too much to look at
-  std::string left_out;  // values that were not proposed, in words: see cut_space()
+  std::size_t left = 0;  // plans that cost too much to look at
+  /// Plans, of those and of the too large ones, that may be better than the best by what is known
+  /// of them, or within the limits if there is no plan.
+  std::size_t left_better = 0, large_better = 0;
+  std::string left_out;        // values that were not proposed, in words: see cut_space()
   std::size_t cut_anew = 0;    // plans of which modules were moved, by looks
   std::size_t unfinished = 0;  // failed while simulated
   std::string failure;         // how: of the first
@@ -61,6 +64,10 @@ struct SearchCounts {
 
 /// Returns the plans that were looked at no further because of `loss`.
 std::size_t lost(const SearchCounts& counts, Loss loss);
+/// Returns the plans that may be better than the best, or, if there is none, be one.
+inline std::size_t unproven(const SearchCounts& counts) {
+  return counts.left_better + counts.large_better + counts.unfinished;
+}
 
 struct SearchResult {
   SearchRequest request;

@@ -9,10 +9,12 @@
 
 #include "base/text.h"
 #include "hardware/networks/cluster_reader.h"
+#include "hardware/networks/node_share.h"
 #include "models/build_model.h"
 #include "models/layers/model_graph.h"
 #include "scenarios/contract/set_key.h"
 #include "scenarios/load/question.h"
+#include "scenarios/search/space_checks.h"
 #include "scenarios/search/space_cuts.h"
 #include "sim/plan/schedules/catalogue.h"
 
@@ -70,58 +72,6 @@ std::vector<T> or_usual(const std::vector<T>& asked, std::vector<T> usual) {
   return asked.empty() ? std::move(usual) : asked;
 }
 
-/// Refuses sections under which the time of a step alone does not measure a plan.
-void refuse_sections(const JsonValue& document, const std::string& file) {
-  for (const char* key : {"workload", "swarm", "run", "variation"}) {
-    if (document.find(key) == nullptr) continue;
-    throw Error(file + ": /" + key + ": plans are compared by steady steps; expected no \"" + key +
-                "\": --set " + key + "=null");
-  }
-  for (const char* key : {"stage_layouts", "layer_layouts"}) {
-    if (value_at(document, {"parallel", key}) == nullptr) continue;
-    throw Error(file + ": /parallel/" + key + ": a search lays all " +
-                (key[0] == 's' ? "stages" : "layers") + " alike; expected none: --set parallel." +
-                key + "=null");
-  }
-}
-
-/// Refuses what is itself a search: each plan would be searched anew.
-void refuse_auto(const SearchRequest& request, const std::string& file) {
-  for (const JsonValue& partition : request.partitions) {
-    if (kind_of(partition) != "auto") continue;
-    throw Error(file +
-                ": /search/partition: \"auto\" is a search of its own; expected \"balanced\", "
-                "\"uniform\" or lists, and \"auto\" for the plan that is found");
-  }
-  for (const JsonValue& schedule : request.schedules) {
-    if (kind_of(schedule) != "auto") continue;
-    throw Error(file +
-                ": /search/schedule: \"auto\" is a search of its own; expected schedules by name, "
-                "and \"auto\" for the plan that is found");
-  }
-}
-
-/// Refuses an aim or a limit of a quantity that is unknown.
-void require_known(const SearchRequest& request, const Cluster& cluster, const std::string& file) {
-  const auto require = [&](bool known, const char* what, const char* setting) {
-    if (known) return;
-    throw Error(file + ": /search: the " + what + " of " + cluster.name +
-                " is unknown; expected it to be set, e.g. " + setting);
-  };
-  const bool money = request.aim == Aim::Cost || request.limits.cost;
-  const bool energy = request.aim == Aim::Energy || request.limits.power;
-  const auto all = [&](const auto& known) {
-    return std::all_of(cluster.machines.begin(), cluster.machines.end(), known);
-  };
-  require(!money || all([](const Machine& m) { return m.price.has_value(); }), "price",
-          cluster.machines.size() > 1 && !cluster.machines[1].joins
-              ? "\"price\": \"2.50 USD/h\" in each of its \"machines\""
-              : "--set cluster.price='2.50 USD/h'");
-  require(!energy || all([](const Machine& m) { return m.device.power.has_value(); }),
-          "power of the devices",
-          "--set cluster.power='{\"busy\": \"400 W\", \"idle\": \"60 W\"}'");
-}
-
 LayerParts parts_of(const ModelGraph& graph) {
   LayerParts known;
   for (const Module& module : graph.modules) known |= module.parts;
@@ -139,6 +89,13 @@ bool fuses_attention(const JsonNode& model, const ModelGraph& graph) {
   Diagnostics diagnostics;
   const ModelGraph without = build_model(model, {.recompute = Recompute::Selective}, diagnostics);
   return diagnostics.empty() && stash_of(without) > (1 - kMost) * stash_of(graph);
+}
+
+/// Returns whether devices of `cluster`, written at `node`, may take a part of each node.
+bool may_share_nodes(const JsonNode& node, const Cluster& cluster) {
+  const bool named = holds_text(node.value) || holds_text(node.value->find("machine"));
+  return named && !is_mixed(cluster) && node.value->find("devices_per_node") == nullptr &&
+         std::holds_alternative<IdealSwitch>(cluster.network);
 }
 
 }  // namespace
@@ -161,12 +118,15 @@ PlanSpace::PlanSpace(JsonValue document, SearchRequest request)
   const ModelGraph graph = build_model(root.child("model"), {}, diagnostics);
   diagnostics.throw_if_any();
   require_known(request_, cluster, file);
+  refuse_unknown(document_);
   modules_ = static_cast<int>(graph.modules.size());
   has_tokens_ = graph.tokens_per_sample.has_value();
   const Machine& largest = *std::max_element(
       cluster.machines.begin(), cluster.machines.end(),
       [](const Machine& a, const Machine& b) { return a.devices_per_node < b.devices_per_node; });
   devices_of_document_ = cluster.devices;
+  shares_nodes_ = may_share_nodes(root.child("cluster"), cluster);
+  nodes_ = nodes(cluster);
   devices_per_node_ = cluster.mesh ? cluster.devices : largest.devices_per_node;
   const JsonValue* batch = value_at(document_, {"training", "global_batch_size"});
   if (batch == nullptr || batch->kind != JsonValue::Kind::Number) {
@@ -188,8 +148,7 @@ PlanSpace::PlanSpace(JsonValue document, SearchRequest request)
   const bool fused = fuses_attention(root.child("model"), graph);
   const auto recompute = or_usual(request_.recompute, usual_recompute(graph, fused));
   const std::vector<int> sizes = or_usual(request_.devices, {devices_of_document_});
-  const SpaceSize size = {devices_per_node_, modules_,     std::ranges::max(sizes),
-                          has_tokens_,       experts_ > 0, contexts_};
+  const SpaceSize size = {devices_per_node_, modules_, sizes, has_tokens_, experts_ > 0, contexts_};
   for (int cut = 0; !add_all_layouts(sizes, strategies, recompute); ++cut) {
     bool any = false;
     const std::string words = cut_space(cut, size, request_, any);
@@ -557,6 +516,10 @@ std::vector<Setting> PlanSpace::settings(const PlanLayout& layout, const WorkOrd
   std::vector<Setting> settings;
   if (layout.devices != devices_of_document_) {
     settings.push_back({"cluster.devices", number_value(layout.devices)});
+    const int share = share_of_node(devices_per_node_, layout.devices);
+    if (shares_nodes_ && share < devices_per_node_ && layout.devices <= nodes_ * share) {
+      settings.push_back({"cluster.devices_per_node", number_value(share)});
+    }
   }
   settings.push_back({"parallel.tensor", number_value(layout.tensor)});
   settings.push_back({"parallel.pipeline", number_value(layout.pipeline)});

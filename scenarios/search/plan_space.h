@@ -114,7 +114,8 @@ class PlanSpace {
   bool shared_experts_ = false, has_hosts_ = false;
   int tokens_ = 1;                                         // of a sample
   std::vector<JsonValue> machine_orders_ = {JsonValue{}};  // null: that of the document
-  int devices_of_document_ = 1;
+  int devices_of_document_ = 1, nodes_ = 1;
+  bool shares_nodes_ = false;  // fewer devices may take equal parts of nodes
   std::vector<PlanLayout> layouts_;
   std::string left_out_;
 };

@@ -54,6 +54,10 @@ inline constexpr SearchOption kSearchOptions[] = {
 /// Flows that are simulated in a second or two; and those of plans that would be the best.
 inline constexpr double kFlowsOfSimulation = 2e6, kFlowsOfLeader = 1e7;
 
+/// Effort, times devices, after a simulation said that quick estimates of plans on shared links are
+/// far too short, so that the best would be proven only by one for each plan.
+inline constexpr double kEffortBeyond = 1 << 19;
+
 /// An empty list stands for the usual values, see PlanSpace.
 struct SearchRequest {
   Aim aim = Aim::Time;
@@ -61,6 +65,7 @@ struct SearchRequest {
   double worth = 0.01;     // share by which a plan must beat each faster one in something
   bool only_best = false;  // nothing but the best plan is asked for
   double most_flows = kFlowsOfSimulation, most_flows_of_leader = kFlowsOfLeader;
+  double effort_beyond = kEffortBeyond;
   std::vector<int> devices, tensor, pipeline, data, context, expert, expert_tensor;
   std::vector<int> zero_stages, micro_batch_sizes, chunks;
   std::vector<JsonValue> strategies, schedules, recompute, partitions, context_layouts;

@@ -2,19 +2,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/search/space_cuts.h"
 
+#include <algorithm>
 #include <bit>
+#include <iterator>
 
 namespace interlock {
 namespace {
 
 bool is_power(int number) { return std::has_single_bit(static_cast<unsigned>(number)); }
 
-/// Sets `list`, which the request leaves open, to `values`. Returns whether it was open.
-template <class T>
-bool narrow(std::vector<T>& list, std::vector<T> values) {
+/// Sets `list`, if the request leaves it open, to those of its `usual` values that stay. Returns
+/// whether any was left out.
+template <class Stays>
+bool narrow(std::vector<int>& list, const std::vector<int>& usual, const Stays& stays) {
   if (!list.empty()) return false;
-  list = std::move(values);
-  return true;
+  std::ranges::copy_if(usual, std::back_inserter(list), stays);
+  return list.size() < usual.size();
+}
+
+/// Returns the numbers up to `most` that divide any of `devices`.
+std::vector<int> degrees_up_to(int most, const std::vector<int>& devices) {
+  std::vector<int> degrees;
+  for (int degree = 1; degree <= most; ++degree) {
+    const auto divides = [&](int one) { return one % degree == 0; };
+    if (std::ranges::any_of(devices, divides)) degrees.push_back(degree);
+  }
+  return degrees;
 }
 
 }  // namespace
@@ -28,38 +41,41 @@ void refuse_space(const std::string& file, std::size_t most) {
 
 std::string cut_space(int cut, const SpaceSize& size, SearchRequest& request, bool& any) {
   any = false;
+  const int widest = size.has_tokens ? size.devices_of_node : 1;
+  const std::vector<int> tensors = degrees_up_to(widest, size.devices);
   if (cut == 0) {
-    std::vector<int> tensor = {1};
-    for (int t = 2; size.has_tokens && t <= size.devices_of_node; ++t) {
-      if (size.devices % t == 0 && is_power(t)) tensor.push_back(t);
-    }
-    any = narrow(request.tensor, tensor);
+    any = narrow(request.tensor, tensors, is_power);
     return "tensor degrees that are no power of two";
   }
   if (cut == 1) {
-    any = size.has_experts && narrow(request.expert_tensor, {1});
+    const std::vector<int> wide = request.tensor.empty() ? tensors : request.tensor;
+    const bool divides = std::ranges::any_of(wide, [](int degree) { return degree > 1; });
+    if (size.has_experts && request.expert_tensor.empty()) {
+      request.expert_tensor = {1};
+      any = divides;
+    }
     return "experts that tensor devices divide";
   }
   if (cut == 2) {
-    std::vector<int> pipeline;
-    for (int p = 1; p <= size.modules; p *= 2) pipeline.push_back(p);
-    any = narrow(request.pipeline, pipeline);
+    any = narrow(request.pipeline, degrees_up_to(size.modules, size.devices), is_power);
     return "pipeline degrees that are no power of two";
   }
   if (cut == 3) {
-    any = narrow(request.zero_stages, {0, 1, 3});
+    any = narrow(request.zero_stages, {0, 1, 2, 3}, [](int stage) { return stage != 2; }) &&
+          std::ranges::max(size.devices) > 1;
     return "ZeRO 2";
   }
   if (cut == 4) {
-    any = narrow(request.context_layouts, {json_text("ring")});
+    if (request.context_layouts.empty()) {
+      request.context_layouts = {json_text("ring")};
+      const std::vector<int>& degrees = request.context.empty() ? size.contexts : request.context;
+      any = std::ranges::any_of(degrees, [](int degree) { return degree > 1; });
+    }
     return "sequences divided by all-to-alls";
   }
   if (cut == 5) {
-    std::vector<int> kept;
-    for (const int degree : size.contexts) {
-      if (is_power(degree) && degree <= 64) kept.push_back(degree);
-    }
-    any = kept.size() < size.contexts.size() && narrow(request.context, kept);
+    any = narrow(request.context, size.contexts,
+                 [](int degree) { return is_power(degree) && degree <= 64; });
     return "context degrees that are no power of two or above 64";
   }
   return "";

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "hardware/networks/cluster_reader.h"
 #include "scenarios/contract/set_key.h"
+#include "scenarios/search/space_checks.h"
 #include "scenarios/search/space_cuts.h"
 #include "scenarios/simulate/economics.h"
 #include "scenarios/starter/starter.h"
@@ -52,13 +53,17 @@ void set_training(const SizingQuestion& question, JsonValue& document) {
   run->members.push_back(length);
 }
 
-JsonValue document_of(const SizingQuestion& question, const SizedMachine& machine, int devices,
-                      int batch) {
-  const Starter starter = begin_starter({.model = question.model,
-                                         .machine = machine.name,
-                                         .devices = devices,
-                                         .sequence_length = question.sequence_length,
-                                         .global_batch_size = batch});
+Starter starter_of(const SizingQuestion& question, const SizedMachine& machine, int devices,
+                   int batch) {
+  return begin_starter({.model = question.model,
+                        .machine = machine.name,
+                        .devices = devices,
+                        .sequence_length = question.sequence_length,
+                        .global_batch_size = batch});
+}
+
+JsonValue document_of(const SizingQuestion& question, const SizedMachine& machine,
+                      const Starter& starter) {
   JsonValue document = planless_document(starter, "interlock plan");
   if (!machine.price.empty()) {
     set_key(document, "cluster.price", parse_override(machine.price, "--price " + machine.name),
@@ -66,6 +71,13 @@ JsonValue document_of(const SizingQuestion& question, const SizedMachine& machin
   }
   set_training(question, document);
   return document;
+}
+
+/// Returns whether `document` takes that number of devices of each node, as no override says
+/// another.
+bool uses(const JsonValue& document, int devices_per_node) {
+  const JsonValue* each = document.find("cluster")->find("devices_per_node");
+  return each != nullptr && each->number == devices_per_node;
 }
 
 Cluster cluster_of(const JsonValue& document) {
@@ -102,36 +114,6 @@ void check_sizes(const SizingQuestion& question) {
   if (question.devices.empty()) throw Error("--devices names none; expected e.g. 64,128,256");
 }
 
-/// Refuses an override of what every plan chooses by itself. `path` may name a section.
-void refuse_chosen(const std::string& path, const JsonValue& value) {
-  if (value.kind == JsonValue::Kind::Object && (path == "parallel" || path == "training")) {
-    for (const auto& [key, of_key] : value.members) refuse_chosen(path + "." + key, of_key);
-    return;
-  }
-  for (const auto& [chosen, key] : {std::pair{"parallel.tensor", "tensor"},
-                                    {"parallel.pipeline", "pipeline"},
-                                    {"parallel.data", "data"},
-                                    {"parallel.context", "context"},
-                                    {"parallel.context_layout", "context_layout"},
-                                    {"parallel.expert", "expert"},
-                                    {"parallel.expert_tensor", "expert_tensor"},
-                                    {"parallel.zero_stage", "zero_stage"},
-                                    {"parallel.stages", "chunks"},
-                                    {"training.micro_batch_size", "micro_batch_size"},
-                                    {"training.micro_batches", "micro_batch_size"},
-                                    {"training.recompute", "recompute"},
-                                    {"training.schedule", "schedule"},
-                                    {"partition", "partition"}}) {
-    if (path != chosen && !path.starts_with(std::string(chosen) + ".")) continue;
-    const bool same = path.ends_with(std::string(".") + key) || path == key;
-    const bool plain =
-        value.kind == JsonValue::Kind::Number || value.kind == JsonValue::Kind::String;
-    const std::string text = same && plain ? described(value) : "...";
-    throw Error("--set " + path + ": each plan chooses it; expected --set 'search." + key + "=[" +
-                text + "]' in its place");
-  }
-}
-
 /// Refuses overrides of what the question says.
 void check_overrides(const std::vector<std::string>& overrides) {
   for (const std::string& text : overrides) {
@@ -155,9 +137,9 @@ void check_overrides(const std::vector<std::string>& overrides) {
       const JsonValue value = parse_override(text.substr(path.size() + 1), "--set " + path);
       const bool object = value.kind == JsonValue::Kind::Object;
       if (path == "training" && object && value.find("global_batch_size")) refuse("--batch");
-      refuse_chosen(path, value);
     }
   }
+  refuse_chosen(overrides);
 }
 
 /// Checks the smallest scenario of each machine. Returns the last one, by which the model is known.
@@ -166,11 +148,10 @@ Starter check_names(const SizingQuestion& question) {
   std::string mistakes;
   for (const SizedMachine& machine : question.machines) {
     try {
-      starter = begin_starter({.model = question.model,
-                               .machine = machine.name,
-                               .sequence_length = question.sequence_length});
-      const JsonValue document = document_of(question, machine, 1, 0);
+      starter = starter_of(question, machine, 1, 0);
+      const JsonValue document = document_of(question, machine, starter);
       check_conditions(document);
+      refuse_unknown(document);
       const Cluster cluster = cluster_of(document);
       if (question.aims.budget) check_budget(*question.aims.budget, machine, cluster);
     } catch (const Error& error) {
@@ -221,6 +202,16 @@ std::string limits_met(const SearchCounts& counts) {
   return names;
 }
 
+/// Says why there is no plan.
+std::string words_of_none(const SearchCounts& counts) {
+  const bool left = unproven(counts) > counts.unfinished;
+  const std::string limits = limits_met(counts);
+  const std::string none = left ? "no plan that was looked at " : "no plan ";
+  const std::string others = left ? "; others cost too much to look at" : "";
+  if (!limits.empty()) return none + "is within " + limits + others;
+  return none + "can be simulated" + others + (counts.failure.empty() ? "" : ": " + counts.failure);
+}
+
 class SizeSurvey {
  public:
   SizeSurvey(const SizingQuestion& question, const Workers& workers, const SizingListener& listener)
@@ -255,8 +246,14 @@ class SizeSurvey {
     try {
       if (result_.stopped) throw StopSearch{};
       row.global_batch_size = batch_for_row(devices);
-      fill(row, document_of(result_.question, result_.question.machines[machine], devices,
-                            row.global_batch_size));
+      const SizedMachine& sized = result_.question.machines[machine];
+      const Starter starter = starter_of(result_.question, sized, devices, row.global_batch_size);
+      JsonValue document = document_of(result_.question, sized, starter);
+      if (uses(document, starter.devices_per_node)) {
+        row.share = starter.devices_per_node;
+        row.of_node = starter.of_node;
+      }
+      fill(row, std::move(document));
     } catch (const SpaceTooLarge& error) {
       row.searched = false;
       row.problem = "not searched: " + std::string(error.what());
@@ -303,18 +300,22 @@ class SizeSurvey {
     SearchResult found = search(document, request);
     row.memory_limit = found.memory_limit;
     row.left_out = found.counts.left_out;
-    row.proven = found.counts.left == 0 && found.counts.too_large == 0;
+    row.proven = unproven(found.counts) == 0;
     row.fits = !found.plans.empty();
-    if (!row.fits && lost(found.counts, Loss::Memory) > 0) {
+    if (!row.fits && (lost(found.counts, Loss::Memory) > 0 || !row.proven)) {
+      const bool all_looked_at = row.proven;
       request.aim = Aim::Memory;
       request.limits.memory = Bytes(std::numeric_limits<double>::infinity());
       found = search(document, request);
+      row.proven = unproven(found.counts) == 0;
+      if (!found.plans.empty() && !all_looked_at) {
+        // A plan may fit that the first search had no effort left for.
+        const PlanEstimate& leanest = found.plans.front().estimate;
+        row.fits = !limit_met(result_.limits, leanest, Grade::Simulation);
+        row.proven = row.proven && !row.fits;  // the leanest need not be the fastest
+      }
     }
-    if (found.plans.empty()) {
-      const std::string limits = limits_met(found.counts);
-      throw Error(limits.empty() ? "no plan can be simulated: " + found.counts.failure
-                                 : "no plan is within " + limits);
-    }
+    if (found.plans.empty()) throw Error(words_of_none(found.counts));
     row.plan = std::move(found.plans.front());
     if (row.fits) price(row, found.scenario, run);
   }

@@ -45,8 +45,9 @@ struct SizedPlan {
   std::optional<FoundPlan> plan;  // the best; if none fits, the one that takes least memory
   bool fits = false;
   bool searched = true;        // else it was interrupted, or has too many plans
+  int share = 0, of_node = 0;  // devices used of each node, of all that it has; 0: all
   std::string left_out;        // values of the search, in words
-  bool proven = true;          // else plans that may be better cost too much to look at
+  bool proven = true;          // else plans that may be better, or fit, cost too much to look at
   bool devices_alone = false;  // `energy` has no host's, whose power is unknown
   std::string problem;         // if there is no plan: why
   Bytes memory_limit;          // that tensors may take of a device; 0: unknown

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "hardware/networks/cluster_reader.h"
+#include "hardware/networks/node_share.h"
 #include "models/build_model.h"
 #include "scenarios/contract/set_key.h"
 
@@ -38,19 +39,25 @@ Cluster machine_of(const StarterQuestion& question) {
   return cluster;
 }
 
-/// Nodes for the devices; 0 where the machine's network is made for a number of them.
-int nodes_for(const Cluster& cluster, int devices) {
+/// Takes nodes for the devices, and equal parts of nodes where they fill no whole ones.
+void take_nodes(const Cluster& cluster, Starter& starter) {
+  const int devices = starter.question.devices;
   if (!std::holds_alternative<IdealSwitch>(cluster.network)) {
-    if (devices <= cluster.devices) return 0;
+    if (devices <= cluster.devices) return;  // its network is made for a number of nodes
     throw Error(cluster.name + " has " + std::to_string(cluster.devices) +
                 " devices; expected at most as many, got " + std::to_string(devices));
   }
-  const int nodes = (devices + cluster.machines.front().devices_per_node - 1) /
-                    cluster.machines.front().devices_per_node;
-  if (nodes == 1 || cluster.machines.front().cards_per_node > 0) return nodes;
-  throw Error(cluster.name + " has no network cards, so only its " +
-              std::to_string(cluster.machines.front().devices_per_node) + " devices; got " +
-              std::to_string(devices));
+  const int all = cluster.machines.front().devices_per_node;
+  if (devices > all && cluster.machines.front().cards_per_node == 0) {
+    throw Error(cluster.name + " has no network cards, so only its " + std::to_string(all) +
+                " devices; got " + std::to_string(devices));
+  }
+  const int share = share_of_node(all, devices);
+  starter.nodes = (devices + share - 1) / share;
+  if (share == all) return;
+  starter.devices_per_node = share;
+  starter.of_node = all;
+  starter.share = node_share_words(all, devices);
 }
 
 std::string precision_of(const Device& device) {
@@ -113,8 +120,8 @@ Starter begin_starter(const StarterQuestion& question) {
                   .optimizer = graph.tokens_per_sample ? "adam" : "sgd-momentum",
                   .notes = graph.notes,
                   .tokens_per_sample = graph.tokens_per_sample,
-                  .nodes = nodes_for(cluster, question.devices),
                   .memory = front_device(cluster).memory};
+  take_nodes(cluster, starter);
   const int asked = question.global_batch_size;
   starter.plan.global_batch_size = asked > 0 ? asked : batch_for(graph, question.devices);
   return starter;
@@ -134,13 +141,20 @@ Starter make_starter(const StarterQuestion& question, int processes, const Searc
   const PlanLimits limits = request_of(document).limits;
   SearchResult search = best_plan(document, Aim::Time, limits, processes, told);
   starter.fits_well = !search.plans.empty();
+  starter.unproven = unproven(search.counts);
   if (!starter.fits_well) {
     constexpr double kAny = std::numeric_limits<double>::infinity();
+    const bool all_looked_at = starter.unproven == 0;
     search = best_plan(document, Aim::Memory, {.memory = Bytes(kAny)}, processes, told);
+    // The leanest may fit where no effort was left for it in the first search.
+    starter.fits_well = !all_looked_at && !search.plans.empty() &&
+                        !limit_met(limits, search.plans.front().estimate, Grade::Simulation);
+    if (!starter.fits_well) starter.unproven = unproven(search.counts);
   }
   if (search.plans.empty()) {
     throw Error("no plan for " + question.model + " can be simulated: " + search.counts.failure);
   }
+  starter.left_out = search.counts.left_out;
   take_plan(starter, search);
   if (starter.memory > Bytes(0)) starter.reserve = reserve_words(search.scenario, limits.reserve);
   return starter;

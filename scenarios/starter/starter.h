@@ -35,13 +35,18 @@ struct Starter {
   std::string precision, optimizer;
   std::vector<std::string> notes;  // about the model
   std::optional<double> tokens_per_sample;
-  int nodes = 0;          // 0: the machine says it
-  std::size_t plans = 0;  // that it was chosen of; 0: it is yet to be
+  int nodes = 0;             // 0: the machine says it
+  int devices_per_node = 0;  // that are used; 0: all
+  int of_node = 0;           // that each has, if not all are used
+  std::string share;         // why not all, in words
+  std::size_t plans = 0;     // that it was chosen of; 0: it is yet to be
   Seconds step_time;
   Bytes peak_memory, memory;           // of the fullest device, and what it has
   bool fits = true, fits_well = true;  // at all; and beside the reserve
   std::string reserve;                 // what that is, in words; empty: the memory is unknown
   bool too_large = false;              // to be simulated: see PlanEstimate
+  std::size_t unproven = 0;            // plans that may be better, see unproven()
+  std::string left_out;                // values that were not tried, in words
 };
 
 /// Returns all of a starter but its plan. Throws: Error if model or machine are wrong, or have too

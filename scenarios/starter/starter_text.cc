@@ -35,6 +35,9 @@ std::string model_text(const StarterQuestion& question, const std::string& folde
 
 std::string cluster_text(const Starter& starter, const std::string& folder) {
   std::string text = "{\"machine\": " + seen_from(starter.question.machine, folder);
+  if (starter.devices_per_node > 0) {
+    text += ", \"devices_per_node\": " + number(starter.devices_per_node);
+  }
   if (starter.nodes > 0) text += ", \"nodes\": " + number(starter.nodes);
   return text + ", \"devices\": " + number(starter.question.devices) + "}";
 }
@@ -61,6 +64,7 @@ std::string head(const Starter& starter) {
                      (starter.question.devices == 1 ? " device of " : " devices of ") +
                      starter.question.machine + ", written by interlock init.\n";
   for (const std::string& note : starter.notes) text += "// Note: " + note + ".\n";
+  if (!starter.share.empty()) text += "// Note: " + starter.share + ".\n";
   if (starter.plans == 0) return text;
   const std::string memory = format(starter.peak_memory) + " of " + format(starter.memory);
   text += "// Among " + std::to_string(starter.plans) + " plans this one is the ";
@@ -73,6 +77,13 @@ std::string head(const Starter& starter) {
   } else {
     text += "leanest, and none fits: it takes " + memory +
             ".\n// More devices, or offloading, make room.\n";
+  }
+  if (!starter.left_out.empty()) {
+    text += "// Left out, as there were too many plans: " + starter.left_out + ".\n";
+  }
+  if (starter.unproven > 0) {
+    text += "// " + std::to_string(starter.unproven) + " plans that may be " +
+            (starter.fits_well ? "faster" : "leaner") + " cost too much to look at.\n";
   }
   if (starter.too_large) {
     text +=

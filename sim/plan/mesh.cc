@@ -33,6 +33,7 @@ std::vector<Coordinates> all_coordinates(const Mesh& mesh, const Unfolded& free)
   for (int dimension = kDimensions - 1; dimension >= 0; --dimension) {
     if (!free[dimension]) continue;
     std::vector<Coordinates> longer;
+    longer.reserve(all.size() * static_cast<std::size_t>(mesh.degrees[dimension]));
     for (const Coordinates& one : all) {
       for (int i = 0; i < mesh.degrees[dimension]; ++i) {
         longer.push_back(one);
@@ -45,14 +46,22 @@ std::vector<Coordinates> all_coordinates(const Mesh& mesh, const Unfolded& free)
 }
 
 /// Returns the devices that agree with `at` in pipeline and tensor coordinates, sorted.
-std::vector<int> devices_of_equal_weights(const Mesh& mesh, const Coordinates& at) {
-  std::vector<int> devices;
-  for (Coordinates one : all_coordinates(mesh, {false, true, true, false})) {
-    one[static_cast<int>(Dimension::Tensor)] = at[static_cast<int>(Dimension::Tensor)];
-    one[static_cast<int>(Dimension::Pipeline)] = at[static_cast<int>(Dimension::Pipeline)];
-    devices.push_back(number_of(mesh, one));
+std::vector<int> devices_of_equal_weights(const Mesh& mesh, Coordinates at) {
+  at[static_cast<int>(Dimension::Context)] = at[static_cast<int>(Dimension::Data)] = 0;
+  std::vector<int> devices = {number_of(mesh, at)};
+  devices.reserve(static_cast<std::size_t>(mesh.replicas()));
+  int stride = 1;
+  // A dimension that changes later adds more than all that change before it do together.
+  for (const Dimension dimension : mesh.order) {
+    const int degree = mesh.degree(dimension);
+    if (dimension == Dimension::Context || dimension == Dimension::Data) {
+      const std::size_t before = devices.size();
+      for (int i = 1; i < degree; ++i) {
+        for (std::size_t d = 0; d < before; ++d) devices.push_back(devices[d] + i * stride);
+      }
+    }
+    stride *= degree;
   }
-  std::sort(devices.begin(), devices.end());
   return devices;
 }
 

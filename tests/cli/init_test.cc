@@ -175,5 +175,38 @@ TEST_CASE("a model too large for its devices is written, and the file says that 
   CHECK(run.out.find("none fits") != std::string::npos);
 }
 
+TEST_CASE("racks that are not filled are told by init, import and search") {
+  const Folder folder;
+  const Outcome run = run_program({"init", "--model", "gpt2", "--machine", "gb300-nvl72",
+                                   "--devices", "128", "--out", "s.json"},
+                                  folder.path());
+  const std::string note =
+      "note: 64 of the 72 devices of each node are used, in 2 nodes, as 128 devices fill no whole "
+      "nodes\n";
+  CHECK(run.exit_code == 0);
+  CHECK(run.err == note + "wrote s.json; interlock simulate s.json\n");
+  folder.file("run.sh",
+              "torchrun pretrain_gpt.py --num-layers 4 --hidden-size 512 --num-attention-heads 8 "
+              "--seq-length 512 --max-position-embeddings 512 --micro-batch-size 1 "
+              "--global-batch-size 128 --vocab-size 1024\n");
+  const Outcome import = run_program({"import", "megatron", "run.sh", "--cluster", "gb300-nvl72",
+                                      "--devices", "128", "--out", "m.json"},
+                                     folder.path());
+  CHECK(import.exit_code == 0);
+  CHECK(import.err.find(note) != std::string::npos);
+  const JsonValue written = parse_json(read_file(folder.path("m.json")), "m.json");
+  CHECK(written.find("cluster")->find("devices_per_node")->number == 64);
+  CHECK(written.find("cluster")->find("nodes")->number == 2);
+  const Outcome search = run_program(
+      {"search", "s.json", "--set", R"(cluster={"devices_per_node": null, "devices": 128})",
+       "--set",
+       R"(search={"tensor": [1], "pipeline": [1], "recompute": ["none"], "zero_stage": [1]})"},
+      folder.path());
+  CHECK(search.exit_code == 0);
+  CHECK(search.err.find("note: 128 devices fill no whole nodes of 72, which makes a search slow; "
+                        "equal parts of nodes: --set cluster.devices_per_node=64 --set "
+                        "cluster.nodes=2\n") != std::string::npos);
+}
+
 }  // namespace
 }  // namespace interlock::init_test

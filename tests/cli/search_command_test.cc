@@ -172,5 +172,26 @@ TEST_CASE("search without a plan says which limits are too narrow") {
   CHECK(memory.find("Wider limits") == std::string::npos);
 }
 
+TEST_CASE("a setting that every plan chooses is refused, and one that is removed is not") {
+  const Folder folder;
+  folder.file("space.json", kSpace);
+  const auto searched = [&](const std::string& set) {
+    return run_program({"search", "space.json", "-q", "--set", set}, folder.path());
+  };
+  const Outcome tensor = searched("parallel.tensor=2");
+  CHECK(tensor.exit_code == 2);
+  CHECK(tensor.err ==
+        "--set parallel.tensor: each plan chooses it; expected --set 'search.tensor=[2]' in its "
+        "place\n");
+  CHECK(searched("parallel={\"zero_stage\": 3}").err.find("'search.zero_stage=[3]'") !=
+        std::string::npos);
+  CHECK(searched("training.recompute=full").err.find("'search.recompute=[\"full\"]'") !=
+        std::string::npos);
+  CHECK(searched("partition=uniform").err.find("'search.partition=[\"uniform\"]'") !=
+        std::string::npos);
+  CHECK(searched("parallel.tensor=null").exit_code == 0);
+  CHECK(searched("parallel.overlap_gradients=true").exit_code == 0);
+}
+
 }  // namespace
 }  // namespace interlock::search_command_test

@@ -103,7 +103,9 @@ def test_a_plan_that_was_found_is_a_scenario(scenario):
 def test_a_search_finds_what_the_program_finds(scenario, program):
     limited = {**scenario, "search": FEW}
     written = program("search", limited)
-    assert interlock.search(limited).to_dict()["plans"] == written["plans"]
+    found = interlock.search(limited)
+    assert found.to_dict()["plans"] == written["plans"]
+    assert found.proven and written["proven"]
 
 
 def test_a_change_is_settings_that_simulate_takes(scenario):

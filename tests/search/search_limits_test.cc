@@ -238,7 +238,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a space is cut among keys that are not named, and grows by none") {
-  const SpaceSize size = {8, 24, 48, true, true, {1, 2, 3, 6, 128}};
+  const SpaceSize size = {8, 24, {48}, true, true, {1, 2, 3, 6, 128}};
   const auto cut_by = [&](SearchRequest request) {
     std::vector<std::string> words;
     for (int cut = 0;; ++cut) {

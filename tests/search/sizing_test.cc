@@ -125,6 +125,37 @@ TEST_CASE("a setting that every plan chooses by itself is refused, with what to 
   CHECK(has(refused("training={\"schedule\": \"gpipe\"}"), "'search.schedule=[\"gpipe\"]'"));
 }
 
+TEST_CASE("a slip in a key or a name is told before any plan is listed, by plan and by search") {
+  for (const auto& [set, told] :
+       {std::pair{"training.precison=bf16", "/training/precison: unknown key; did you mean"},
+        {"training.precision=bf17", "/training/precision: unknown name \"bf17\""},
+        {"parallel.sequenze_parallel=true", "/parallel/sequenze_parallel: unknown key"},
+        {"simulate.engin=native", "/simulate/engin: unknown key"},
+        {"model.layerz=3", "/model/layerz: unknown key"}}) {
+    CAPTURE(set);
+    SizingQuestion question = small_question();
+    question.machines = {{"dgx-a100-40g", ""}, {"dgx-h100", ""}};
+    question.overrides = {set};
+    int listed = 0;
+    const SizingListener listener = {.told = [&](const SizingProgress&) { ++listed; }};
+    std::string said;
+    try {
+      size_up(question, 2, listener);
+    } catch (const Error& error) {
+      said = error.what();
+    }
+    CHECK(said.starts_with("--set "));
+    CHECK(has(said, told));
+    CHECK(!has(said, "\n"));  // once, for both machines
+    JsonValue document = planless_document(
+        begin_starter({.model = "gpt2", .machine = "dgx-a100-40g", .devices = 4}), "test");
+    apply_overrides(document, question.overrides);
+    CHECK_THROWS_WITH_AS(search_plans(document, 2, [&](std::size_t, std::size_t) { ++listed; }),
+                         said.c_str(), Error);
+    CHECK(listed == 0);
+  }
+}
+
 TEST_CASE("a row is what a search of init's scenario finds, and its time follows by hand") {
   const Sizing sizing = size_up(small_question(), 2);
   REQUIRE(sizing.rows.size() == 2);

@@ -55,7 +55,7 @@ std::vector<Seconds> ends_of_groups(const Cluster& cluster, const std::vector<Gr
     std::vector<int>& way = ways.emplace_back();
     for (const LinkId id : flow.links) {
       const auto [entry, fresh] = numbers.try_emplace(id, static_cast<int>(bandwidths.size()));
-      if (fresh) bandwidths.push_back(link(cluster, id).bandwidth.value());
+      if (fresh) bandwidths.push_back(bandwidth_of(cluster, id).value());
       way.push_back(entry->second);
     }
     groups = std::max(groups, flow.group + 1);

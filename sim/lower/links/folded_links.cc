@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "sim/lower/links/slowest_replica.h"
 #include "sim/plan/layer_layouts.h"
 
 namespace interlock {
@@ -51,12 +52,18 @@ FoldedLinks::FoldedLinks(const LowerInputs& inputs, bool alone)
       simulated_(simulated_ranks(inputs.mesh, inputs.unfolded)),
       folded_(inputs.layouts.empty() ? folded_ranks(inputs.mesh, inputs.unfolded)
                                      : std::vector<Coordinates>{{0, 0, 0, 0}}) {
-  for (const Coordinates& at : simulated_) devices_.push_back(device_of(inputs.mesh, at));
   const KnownFlows::Layout layout = {inputs.mesh, inputs.unfolded,         inputs.cluster.devices,
                                      alone,       !inputs.layouts.empty(), inputs.layers};
   known_ = inputs.known_flows
                ? inputs.known_flows->of(layout)
                : std::make_shared<KnownFlows::OfLayout>(KnownFlows::OfLayout{.layout = layout});
+  if (alone && folds()) {
+    const Coordinates by = slowest_replica(inputs, [&](const Exchange& one, const auto& group) {
+      return interlock::time_alone(inputs_.cluster, *plan_of(one, group));
+    });
+    for (Coordinates& at : simulated_) at = shifted(inputs.mesh, at, by);
+  }
+  for (const Coordinates& at : simulated_) devices_.push_back(device_of(inputs.mesh, at));
   if (!folds() || !known_->ranks.empty()) return;
   for (std::size_t rank = 0; rank < simulated_.size(); ++rank) {
     for (const Coordinates& by : folded_) {
@@ -306,8 +313,8 @@ CollectiveLinks FoldedLinks::links_of(const std::shared_ptr<const CollectivePlan
   if (alone_) return links;
   links.busy = Seconds(0);
   for (const Use& use : links.orbit) {
-    const Link one = link(inputs_.cluster, links.met[use.link]);
-    links.busy = std::max(links.busy, use.bytes / one.bandwidth);
+    const BytesPerSecond bandwidth = bandwidth_of(inputs_.cluster, links.met[use.link]);
+    links.busy = std::max(links.busy, use.bytes / bandwidth);
   }
   return links;
 }

@@ -32,7 +32,8 @@ namespace interlock {
 
 class FoldedLinks {
  public:
-  /// `alone`: ranks do not meet those that they stand for, as if there were none.
+  /// `alone`: ranks do not meet those that they stand for, as if there were none; then they are
+  /// those whose groups lie worst, see slowest_replica.h.
   FoldedLinks(const LowerInputs& inputs, bool alone);
 
   using Use = LinkOfOrbit;

@@ -1,0 +1,108 @@
+// Words of a search on plans that it did not look at.
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "reports/answers/search_report.h"
+#include "reports/answers/sizing_report.h"
+#include "reports/terminal/layout.h"
+
+namespace interlock::search_words_test {
+namespace {
+
+using Json = nlohmann::json;
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+SearchResult empty_result() {
+  SearchResult result;
+  result.name = "none";
+  result.counts = {.layouts = 40, .plans = 2000};
+  return result;
+}
+
+TEST_CASE("a search without a plan says whether all plans were looked at") {
+  SearchResult result = empty_result();
+  const TableStyle style = {.width = 300};
+  CHECK(has(search_text(result, style), "No plan is within the limits."));
+  Json json = Json::parse(search_json(result));
+  CHECK(json["proven"] == true);
+  CHECK(json["left_out"] == nullptr);
+  CHECK(json["counts"]["unproven"] == 0);
+
+  result.counts.left = result.counts.left_better = 1200;
+  result.counts.left_out = "ZeRO 2";
+  const std::string text = search_text(result, style);
+  CHECK(has(text,
+            "No plan that was looked at is within the limits; 1200 may be, and cost too much to "
+            "look at: fewer values under \"search\" reach them."));
+  CHECK(has(text, "1,200"));
+  CHECK(has(text, "as they cost too much; some may be within the limits"));
+  json = Json::parse(search_json(result));
+  CHECK(json["proven"] == false);
+  CHECK(json["left_out"] == "ZeRO 2");
+  CHECK(json["counts"]["unproven"] == 1200);
+  CHECK(json["counts"]["not_looked_at"] == 1200);
+}
+
+TEST_CASE("plans that were not looked at are called better only if they may be") {
+  SearchResult result = empty_result();
+  result.plans.push_back({.estimate = {.values = {1, 1, 0, 0}, .step_time = 1}});
+  result.counts.left = 30;
+  const TableStyle style = {.width = 300};
+  const std::string front = search_text(result, style);
+  CHECK(has(front, "none is better than the best, but some may be worth having"));
+  CHECK(!has(front, "may be better than plan 1"));
+  CHECK(Json::parse(search_json(result))["proven"] == true);
+  result.counts.left_better = 10;
+  result.counts.large_better = 2;
+  const std::string unsure = search_text(result, style);
+  CHECK(has(unsure, "10 may be better than the best by their bounds"));
+  CHECK(has(unsure, "12 plans may be better than plan 1, and cost too much to simulate."));
+  CHECK(Json::parse(search_json(result))["proven"] == false);
+}
+
+TEST_CASE("a row of plan that does not fit says so of all plans, or of those looked at") {
+  Sizing sizing;
+  sizing.question.machines = {{"dgx-h100", ""}};
+  SizedPlan row = {.left_out = "ZeRO 2"};
+  row.plan = FoundPlan{.estimate = {.peak_memory = 9e9, .memory_capacity = 8e9}};
+  row.memory_limit = Bytes(7e9);
+  CHECK(has(row_words(row), "with the leanest plan: tensor 1"));
+  row.proven = false;
+  CHECK(has(row_words(row),
+            "with the leanest plan of those looked at; others cost too much: tensor 1"));
+  sizing.rows = {row};
+  const Json json = Json::parse(sizing_json(sizing))["rows"][0];
+  CHECK(json["proven"] == false);
+  CHECK(json["left_out"] == "ZeRO 2");
+}
+
+TEST_CASE("sizes that take a part of each node are told together") {
+  Sizing sizing;
+  sizing.question.machines = {{"gb300-nvl72", ""}};
+  sizing.rows = {{.devices = 72},
+                 {.devices = 96, .share = 48, .of_node = 72},
+                 {.devices = 128, .share = 64, .of_node = 72},
+                 {.devices = 256, .share = 64, .of_node = 72}};
+  const Json json = Json::parse(sizing_json(sizing));
+  CHECK(json["rows"][0]["devices_per_node"] == nullptr);
+  CHECK(json["rows"][3]["devices_per_node"] == 64);
+  const std::vector<std::string> notes = sizing_notes(sizing);
+  const auto told = [&](const std::string& note) {
+    return std::count(notes.begin(), notes.end(), note) == 1;
+  };
+  CHECK(
+      told("48 of the 72 devices of each node are used, as no whole nodes are filled: "
+           "gb300-nvl72 x 96."));
+  CHECK(
+      told("64 of the 72 devices of each node are used, as no whole nodes are filled: "
+           "gb300-nvl72 x 128, gb300-nvl72 x 256."));
+}
+
+}  // namespace
+}  // namespace interlock::search_words_test
