@@ -173,7 +173,7 @@ class Extras {
       const bool four = chance(0.5);
       training_["precision"] = four ? "fp4" : "fp8";
       if (!four || chance(0.6)) training_["weights"] = four ? "nvfp4" : "mxfp8";
-      if (chance(0.4)) {
+      if (chance(0.7)) {
         training_["bf16_layers"] = {{"first", random_.integer(0, 1)}, {"last", 1}};
       }
       for_machines([&](Json& machine) {

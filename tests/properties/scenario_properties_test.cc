@@ -218,5 +218,24 @@ TEST_CASE("some of the scenarios that are drawn pass weights round their ranks")
   CHECK(rings >= 3);
 }
 
+TEST_CASE("some of the scenarios that are drawn choose tokens, have latents, or 16 bits at ends") {
+  int chosen = 0, latents = 0, ends = 0;
+  for (std::uint64_t seed = 0; seed < 600; ++seed) {
+    const Json scenario = random_scenario(seed);
+    const Json &model = scenario["model"], &training = scenario["training"];
+    const bool chooses = model.contains("latent_attention");
+    const bool narrow = model.contains("expert_latent_size"),
+               wide = training.contains("bf16_layers");
+    if ((!chooses && !narrow && !wide) || !result_of(scenario)) continue;
+    chosen += chooses ? 1 : 0;
+    latents += narrow ? 1 : 0;
+    ends += wide ? 1 : 0;
+  }
+  MESSAGE(chosen << " choose, " << latents << " have latents, " << ends << " have 16 bits");
+  CHECK(chosen >= 3);
+  CHECK(latents >= 3);
+  CHECK(ends >= 1);
+}
+
 }  // namespace
 }  // namespace interlock::scenario_properties_test

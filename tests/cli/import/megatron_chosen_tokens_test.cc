@@ -39,8 +39,7 @@ TEST_CASE("what is priced of an indexer is told where Megatron-Core does otherwi
   const Folder folder;
   const auto told = [&](const std::string& more) {
     const Outcome run = imported(folder, kLatents + kChosen + more);
-    CHECK(run.err == "");
-    REQUIRE(run.exit_code == 0);
+    REQUIRE_MESSAGE(run.exit_code == 0, run.err);
     const JsonValue made = read_json_file(folder.path("made.json"));
     const JsonValue* latents = made.find("model")->find("latent_attention");
     REQUIRE(latents != nullptr);
@@ -103,8 +102,7 @@ TEST_CASE("an export of chosen tokens runs fused kernels, and comes back without
   const Outcome run = run_program({"import", "megatron", "plan.sh", "--cluster", "dgx-b200",
                                    "--devices", "2", "--out", "made.json"},
                                   folder.path());
-  CHECK(run.err == "");
-  CHECK(run.exit_code == 0);
+  CHECK_MESSAGE(run.exit_code == 0, run.err);
   CHECK(!has(run.out, "not predicted"));
   CHECK(!has(run.out, "unknown"));
 }
