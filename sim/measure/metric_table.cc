@@ -120,8 +120,8 @@ const std::vector<MetricRow>& step_metrics() {
        "what its kernels compute, [below](#flops-of-attention)"},
       {"attention_flops", "/attention_flops", nullptr, nullptr, Words, kNeither, kNone,
        Growth::None, 0, &M::attention_flops,
-       "what `mfu` counts for attention: `\"full\"` (the whole square), `\"causal\"` (half of it) "
-       "or `\"none\"` (no attention)"},
+       "what `mfu` counts for attention: `\"full\"` (the whole square), `\"causal\"` (half of it), "
+       "`\"chosen\"` (what an indexer chose) or `\"none\"` (no attention)"},
       {"bubble_fraction", "/bubble_fraction", nullptr, nullptr, Share, kLess, kFirst,
        Growth::Formula, 0, bubble_fraction,
        "`1 - busy`; waiting for messages, and exchanges inside ops, are part of it"},

@@ -30,11 +30,12 @@ bool VirtualClocks::send(Stream& stream) {
 bool VirtualClocks::has_left(Stream& stream, const Queue& queue) {
   const Message& message = queue.messages.back();
   const Ticks left = message.arrival - queue.latency;
+  const bool in_line = program_.channels[stream.instruction().index].in_line;
   stream.handed_over = !message.timed || left > now_;
   if (stream.handed_over) {
     if (message.timed) expect(left);
-  } else if (!devices_[stream.unrolled.rank].several) {  // which idled meanwhile
-    stream.message_sent = message.start;
+  } else if (in_line || !devices_[stream.unrolled.rank].several) {  // which idled meanwhile
+    stream.message_sent = message.sent;
     stream.message_arrival = left;
   }
   return !stream.handed_over;
@@ -71,7 +72,7 @@ bool VirtualClocks::receive(Stream& stream) {
   }
   if (!has_arrived(queue)) return false;
   const Message& message = queue.messages[queue.taken++];
-  if (message.arrival > stream.since || channel.in_line) {
+  if (message.arrival > stream.since || (channel.synchronous && channel.in_line)) {
     stream.message_sent = message.sent;
     stream.message_arrival = message.arrival;
   }
