@@ -53,6 +53,7 @@ void StepLog::add(const Span& span) {
             static_cast<std::uint64_t>(span.micro_batch % program_.micro_batches)) |
       1;
   step.weighted_starts += weight * start;
+  step.weighted_squares += weight * start * start;
   step.weights += weight;
   step.begin = step.begin < Seconds(0) ? span.start : std::min(step.begin, span.start);
   if (program_.ops[span.op].kind == OpKind::U) step.end = std::max(step.end, span.end);
@@ -62,7 +63,12 @@ std::uint64_t StepLog::signature(int index) const {
   const Step& step = steps_[index];
   const auto end = static_cast<std::uint64_t>(in_ticks(program_, step.end));
   const auto length = end - static_cast<std::uint64_t>(in_ticks(program_, this->end(index - 1)));
-  return mix64(step.weighted_starts - step.weights * end) + length;
+  // Ops that stand several times in a step, as pieces of a forward do, may shift against each other
+  // so that their sum stays: squares tell.
+  const std::uint64_t sum = step.weighted_starts - step.weights * end;
+  const std::uint64_t squares =
+      step.weighted_squares - 2 * end * step.weighted_starts + end * end * step.weights;
+  return mix64(sum + mix64(squares)) + length;
 }
 
 int StepLog::begun_before(Seconds time) const {

@@ -35,7 +35,7 @@ class StepLog {
  private:
   struct Step {
     Seconds begin = Seconds(-1), end;
-    std::uint64_t weighted_starts = 0, weights = 0;  // modulo 2^64
+    std::uint64_t weighted_starts = 0, weighted_squares = 0, weights = 0;  // modulo 2^64
   };
   const Program& program_;
   std::vector<Step> steps_;
