@@ -94,7 +94,7 @@ void check_chosen_tokens(ExportedPlan& e) {
   const BlockForm& b = form_of(e.shape());
   if (b.latents.selection.tokens == 0) return;
   const Training& training = e.question().training();
-  const bool narrow = training.precision == Precision::Fp8 || training.precision == Precision::Fp4;
+  const bool narrow = product_format(training.precision).has_value();
   e.refuse_if(b.bias.mlp || b.bias.projection, "/model/bias",
               "has no biases beside tokens that are chosen; expected false");
   e.refuse_if(narrow && training.recompute == Recompute::Parts &&

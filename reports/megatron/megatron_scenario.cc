@@ -304,8 +304,7 @@ void add_fused_routing(Settings& a, Json& training) {
   if (!parts.empty()) training["fused_routing"] = parts;
 }
 
-/// Whole layers that are computed again, which megatron counts in each stage; the format in which
-/// activations keep their inputs; and CUDA graphs.
+/// Adds layers that run again, counted in each stage, formats of activations, and CUDA graphs.
 void add_recompute(Settings& a, const std::vector<StageContent>& stages, Json& training) {
   if (a.flag("activation-func-fp8-input-store")) training["activation_inputs"] = "fp8";
   add_graphs(a, training);
@@ -377,19 +376,20 @@ void add_offload(Settings& a, const Degrees& d, int layers, Json& training) {
 }
 
 std::string precision_of(Settings& a) {
-  if (a.text("fp4-format")) return "fp4";
   const bool eight = a.text("fp8-format").has_value() || a.flag("fp8-hybrid") || a.flag("fp8-e4m3");
   if (eight) {
     const std::string recipe = a.text("fp8-recipe").value_or("delayed");
     const bool whole = recipe == "delayed" || recipe == "tensorwise";
     if (!whole) a.remark("fp8-recipe", recipe + ": taken as one scale for each tensor");
   }
+  if (a.text("fp4-format")) return "fp4";
   return eight ? "fp8" : a.flag("bf16") ? "bf16" : a.flag("fp16") ? "fp16" : "fp32";
 }
 
 /// Adds the layers at both ends that are in 16 bits where the others have fewer.
 void add_wide_layers(Settings& a, Json& training) {
-  if (!a.flag("first-last-layers-bf16") || training["precision"] == "bf16") return;
+  const bool narrow = training["precision"] == "fp8" || training["precision"] == "fp4";
+  if (!a.flag("first-last-layers-bf16") || !narrow) return;
   training["bf16_layers"] = {{"first", a.count("num-layers-at-start-in-bf16").value_or(1)},
                              {"last", a.count("num-layers-at-end-in-bf16").value_or(1)}};
 }

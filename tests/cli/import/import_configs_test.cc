@@ -281,6 +281,26 @@ mixed_precision: bf16_with_nvfp4_mixed
   CHECK(at(s, "training", "precision").text == "fp4");
 }
 
+TEST_CASE("layers of the ends in bf16 are told where the others have fewer bits, and only there") {
+  const auto layers = [](const std::string& precision) {
+    const JsonValue s = imported("nemo", "bridge.yaml", R"(
+_target_: megatron.bridge.training.config.ConfigContainer
+model: {num_layers: 8, hidden_size: 1024, num_attention_heads: 16, vocab_size: 32000,
+        first_last_layers_bf16: true, num_layers_at_end_in_bf16: 3}
+train: {micro_batch_size: 1, global_batch_size: 16}
+dataset: {sequence_length: 4096}
+mixed_precision: )" + precision + "\n",
+                                 {"--devices", "8"}, "dgx-b200");
+    const JsonValue* wide = s.find("training")->find("bf16_layers");
+    return wide == nullptr ? std::pair(0.0, 0.0)
+                           : std::pair(wide->find("first")->number, wide->find("last")->number);
+  };
+  CHECK(layers("bf16_with_nvfp4_mixed") == std::pair(1.0, 3.0));
+  CHECK(layers("bf16_with_mxfp8_mixed") == std::pair(1.0, 3.0));
+  CHECK(layers("bf16_mixed") == std::pair(0.0, 0.0));
+  CHECK(layers("fp16_mixed") == std::pair(0.0, 0.0));
+}
+
 TEST_CASE("an experiment of Primus has its model beside it, or as an option") {
   // AMD-AGI/Primus @ fd1eeab, examples/megatron/configs/MI300X/llama3_70B-FP8-pretrain.yaml.
   const std::string experiment = R"(
