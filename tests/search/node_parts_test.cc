@@ -89,7 +89,7 @@ TEST_CASE("search takes equal parts of nodes for numbers of devices that fill no
   using Shares = std::map<int, int>;
   CHECK(searched(R"({"machine": "gb300-nvl72", "nodes": 2})") ==
         Shares{{96, 48}, {128, 64}, {144, 72}});
-  // As they are written, they stay.
+  // Keeps parts as they are written.
   CHECK(searched(R"({"machine": "gb300-nvl72", "nodes": 2, "devices": 128})")[128] == 72);
   CHECK(searched(R"({"machine": "gb300-nvl72", "nodes": 3, "devices_per_node": 60})") ==
         Shares{{96, 60}, {128, 60}, {144, 60}});

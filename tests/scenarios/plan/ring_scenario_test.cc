@@ -59,7 +59,7 @@ TEST_CASE("devices hold four of the largest chunk beside their own, and states o
     CHECK(held(device, MemoryClass::Weights) == own);
     CHECK(held(device, MemoryClass::Gradients) == own);
     CHECK(held(device, MemoryClass::Communication) == 7 * 40e6);
-    // As in a pipeline, of its own chunk: the first, then the last and so on.
+    // Counts its own chunk, as in a pipeline: the first, then the last and so on.
     const DeviceMetrics& owner = passed_on.measurement.metrics.devices[(4 - rank) % 4];
     CHECK(held(device, MemoryClass::Optimizer) == held(owner, MemoryClass::Optimizer));
     CHECK(device.peak_stash.value() == 4e6);
