@@ -58,6 +58,11 @@ class LayerParts {
   unsigned bits_ = 0;
 };
 
+/// Says what of a decoder's layer is a module of its own: nothing; attention, which reads queries,
+/// keys and values; attention with the products that make these, whose weights come with its input
+/// and whose gradients go back with that's.
+enum class PartedAttention { None, Alone, WithProjections };
+
 /// Layers at the ends of a model whose products are in 16 bits, where the training has fewer.
 struct WideLayers {
   int first = 0, last = 0;

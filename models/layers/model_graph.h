@@ -73,8 +73,9 @@ struct Module {
   Bytes relaid;       // live at another time: while its input is laid anew, see layer_layouts.h
   Bytes scores;       // that its attention stores, of all heads at once
   SliceContext context;
-  LayerParts parts;  // that its backward could compute again by themselves
-  int layout = 0;    // its degrees, where layers have some of their own; see layer_layouts.h
+  LayerParts parts;      // that its backward could compute again by themselves
+  int layout = 0;        // its degrees, where layers have some of their own; see layer_layouts.h
+  bool attends = false;  // attention by itself, without weights; see PartedAttention
   Head head;
 };
 
@@ -136,7 +137,8 @@ struct BuildOptions {
   WideLayers wide_layers;           // blocks of a decoder
   bool wide = false;                // this module is of one of them: `precision` has 16 bits
   Adapters adapters = {};
-  int frozen_modules = 0;               // the first of the model; no gradient passes them
+  int frozen_modules = 0;  // the first of the model; no gradient passes them
+  PartedAttention parted = PartedAttention::None;  // where layers may be parted
   std::optional<int> recompute_layers;  // only this many modules, the first of those that may
   Framework framework;
   Sharding sharding;

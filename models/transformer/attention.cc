@@ -423,6 +423,16 @@ void append_cross_attention(const BlockForm& t, const StreamSizes& stream,
   block.push_back(product({z.tokens, width, hidden, t.bias.projection}, LinearRole::Row));
 }
 
+Bytes attention_input(const BlockForm& t, const StreamSizes& stream) {
+  const BlockSizes z = block_sizes(t, stream);
+  return Bytes((z.queries + z.keys + z.values) * z.element);
+}
+
+Bytes attention_output(const BlockForm& t, const StreamSizes& stream) {
+  const BlockSizes z = block_sizes(t, stream);
+  return Bytes(z.attentions * z.element);
+}
+
 Bytes kept_keys(const BlockForm& t, const StreamSizes& stream) {
   const BlockSizes z = block_sizes(t, stream);
   return Bytes((z.keys + z.values) * z.element);

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models/transformer/block.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "models/transformer/mixers.h"
 
 namespace interlock {
@@ -107,7 +110,8 @@ std::vector<Operator> parallel_block(const BlockForm& b, const StreamSizes& z) {
   return block;
 }
 
-/// Lets all kernels of `module` be of 16 bits.
+}  // namespace
+
 void widen(Module& module) {
   module.wide = true;
   for (std::vector<Work>* works :
@@ -116,8 +120,6 @@ void widen(Module& module) {
     for (Work& work : *works) work.wide = true;
   }
 }
-
-}  // namespace
 
 TokenSlice part_of(const ResidualStream& stream) {
   return stream.slice.value_or(TokenSlice{stream.sequence_length, 0, stream.sequence_length});

@@ -103,6 +103,14 @@ SliceContext slice_context(const BlockForm& shape, const StreamSizes& sizes);
 void append_feed_forward(const BlockForm& shape, const StreamSizes& sizes,
                          std::vector<Operator>& block);
 
+/// Returns queries, keys and values of a micro-batch; what attention makes of them.
+Bytes attention_input(const BlockForm& shape, const StreamSizes& sizes);
+Bytes attention_output(const BlockForm& shape, const StreamSizes& sizes);
+
+/// Returns the operators of a block, in order.
+std::vector<Operator> block_operators(const BlockForm& shape, const StreamSizes& sizes);
+/// Lets all kernels of `module` be of 16 bits.
+void widen(Module& module);
 /// Returns a block as a module without a name.
 Module block_module(const BlockForm& shape, const BuildOptions& options);
 

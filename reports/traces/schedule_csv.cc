@@ -31,10 +31,10 @@ std::string schedule_csv(const ScenarioResult& result, TextMessages messages) {
                 "the text form has no parts of a vocabulary; expected training.schedule.vocabulary "
                 "\"whole\"");
   }
-  if (plan.schedule.kind->layout == StageLayout::Ring) {
+  if (updates_one_copy(plan.schedule.kind->layout)) {
     throw Error(who +
-                "the text form has no weights that pass by; expected a schedule whose stages stay "
-                "on their ranks, e.g. \"1f1b\"");
+                "the text form has one rank or two for a stage; expected a schedule whose stages "
+                "stay on their ranks, e.g. \"1f1b\"");
   }
   if (plan.schedule.kind->slices) {
     throw Error(who +

@@ -202,6 +202,13 @@ std::vector<ContractKey> special_keys() {
        "stage has them (Megatron-LM's `--microbatch-group-size-per-virtual-pipeline-stage`), from "
        "the number of ranks to that of the micro-batches. More than the ranks leave messages time "
        "to arrive, and stash more. The last round may be shorter, down to the ranks."},
+      {"folds", whole(1, 1e6), "2",
+       "`helixpipe`: micro-batches that a rank takes one behind the other, so that messages of one "
+       "travel beside kernels of another."},
+      {"transfer_weights", boolean(), "true",
+       "`helixpipe`: ranks that attend make queries, keys and values themselves, of weights that "
+       "travel with the input; else these three travel. A full recomputation then makes them "
+       "again, and attention alone is run once."},
       {"overlap", number(0, 1), "0",
        "Share of the shorter of two overlapped ops that costs no time, for schedules that run a "
        "forward and a backward as one: F + B - `overlap` x min(F, B). Where tokens pass to experts "

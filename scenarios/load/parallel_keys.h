@@ -49,6 +49,7 @@ struct LayoutSize {
 /// The bounds of a layout; each is empty where its section was wrong.
 struct LayoutBounds {
   std::optional<int> devices, modules;
+  std::vector<int> parts;  // modules of each stage, where the schedule cuts the model itself
   const Strategy* strategy = nullptr;
   const SchedulePolicy* schedule = nullptr;
 };

@@ -12,7 +12,7 @@
 #include "scenarios/contract/set_key.h"
 #include "scenarios/load/loader.h"
 #include "scenarios/load/read_stage_layouts.h"
-#include "scenarios/load/schedules/check_ring.h"
+#include "scenarios/load/schedules/check_copies.h"
 #include "sim/plan/stage_cost.h"
 #include "sim/plan/vocabulary.h"
 
@@ -50,6 +50,7 @@ BuildOptions build_options(const Sections& sections) {
           .wide_layers = training.wide_layers,
           .adapters = training.adapters,
           .frozen_modules = training.frozen_modules,
+          .parted = parted_attention(keys.schedule),
           .recompute_layers = keys.recompute_layers,
           .framework = training.framework,
           .sharding = sections.parallel ? sections.parallel->asked.sharding : Sharding{},
@@ -205,13 +206,15 @@ void check_shape(const Sections& sections, const Training& training, const Layou
   const TrainingKeys& keys = sections.training;
   const SchedulePolicy& policy = training.schedule;
   const ScheduleEntry& entry = *policy.kind;
-  if (!keys.batch_valid || entry.problem == nullptr) return;
+  const bool known = entry.layout != StageLayout::Helix || sections.graph;  // its stages
+  if (!keys.batch_valid || entry.problem == nullptr || !known) return;
   if (training.replica_batches.kind != ReplicaBatches::Kind::Equal) return;  // see check_shares()
   std::string problem = entry.problem({.ranks = layout.ranks,
                                        .stages = layout.stages,
                                        .micro_batches = training.micro_batches,
                                        .update_every = policy.update_every,
                                        .round = policy.round,
+                                       .folds = policy.folds,
                                        .slices = training.slices ? training.slices->count : 1});
   if (problem.empty()) return;
   const bool few_tokens = entry.even_slices && !keys.slices.node;
@@ -276,6 +279,8 @@ std::optional<int> fit_stages(const Sections& sections, const JsonNode& document
   LayoutBounds bounds;
   if (sections.cluster) bounds.devices = sections.cluster->devices;
   if (sections.graph) bounds.modules = static_cast<int>(sections.graph->modules.size());
+  const bool helix = training.schedule.kind->layout == StageLayout::Helix;
+  if (helix && sections.graph) bounds.parts = helix_stages(*sections.graph);
   if (sections.training.strategy.valid) {
     bounds.strategy = &training.strategy;
     bounds.schedule = &training.schedule;
@@ -285,7 +290,8 @@ std::optional<int> fit_stages(const Sections& sections, const JsonNode& document
   if (!size) return std::nullopt;
   Layout& layout = question.layout;
   layout = sections.parallel->asked;
-  layout.partition = sections.partition.rule;
+  layout.partition =
+      helix ? PartitionRule{PartitionRule::Kind::Explicit, bounds.parts} : sections.partition.rule;
   layout.mesh.degree(Dimension::Pipeline) = size->ranks;
   // Frameworks that keep whole gradients add them up; the others must reduce as they come.
   const bool divided = layout.data_parallel.zero_stage >= 2;
@@ -377,7 +383,9 @@ int message_parts(const Question& question) {
   const Sharding& sharding = question.layout.sharding;
   const bool equal = sharding.tensor_layout == TensorLayout::OneD && !sharding.sequence_parallel &&
                      sharding.split_brain == 1 && question.layout.rank_layouts.empty();
-  if (!question.training().framework.divides_messages || !equal) return 1;
+  // Of what goes to and from attention devices hold parts already.
+  const bool helix = question.training().schedule.kind->layout == StageLayout::Helix;
+  if (!question.training().framework.divides_messages || !equal || helix) return 1;
   int most = sharding.tensor;
   for (const LayerDegrees& layers : question.layout.layer_layouts) {
     most = std::max(most, layers.tensor);
@@ -501,6 +509,7 @@ Question load_question(const JsonValue& value, KnownParts& known, Diagnostics& d
     check_messages(question, keys, diagnostics);
     check_ring(question, keys, sections.cluster ? &*sections.cluster : nullptr, document,
                diagnostics);
+    check_helix(question, keys, sections.graph ? &*sections.graph : nullptr, document, diagnostics);
   }
   check_contention(question, sections.cluster, document, diagnostics);
   if (stages) check_stage_layouts(*sections.parallel, question, document, diagnostics);

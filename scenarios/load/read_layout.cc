@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "scenarios/contract/contract.h"
 #include "scenarios/load/loader.h"
+#include "scenarios/load/schedules/check_copies.h"
 
 namespace interlock {
 namespace {
@@ -65,6 +66,7 @@ LayoutSize layout_of_file(const SchedulePolicy& schedule) {
 
 int default_stages(int ranks, const LayoutBounds& bounds) {
   if (is_laid_by_file(bounds)) return layout_of_file(*bounds.schedule).stages;
+  if (!bounds.parts.empty()) return static_cast<int>(bounds.parts.size());
   switch (bounds.strategy->kind) {
     case StrategyKind::Greedy:
       return bounds.modules.value_or(ranks);
@@ -87,7 +89,8 @@ void check_chunks(const ParallelKeys& parallel, int stages, int chunks, Diagnost
 /// Reports ranks with another number of stages than a schedule that lays stages itself gives them.
 void check_schedule_layout(const ParallelKeys& parallel, const LayoutSize& layout,
                            const SchedulePolicy& schedule, Diagnostics& diagnostics) {
-  if (schedule.kind->layout == StageLayout::Any) return;
+  if (schedule.kind->layout == StageLayout::Any || schedule.kind->layout == StageLayout::Helix)
+    return;
   const int expected = layout.ranks * schedule.chunks;
   if (layout.stages == expected) return;
   report(diagnostics, stages_place(parallel),
@@ -153,6 +156,11 @@ void check_stages(const ParallelKeys& parallel, const LayoutSize& layout,
   }
   if (strategy.kind == StrategyKind::Chunked) {
     check_chunks(parallel, layout.stages, strategy.chunks, diagnostics);
+  }
+  if (!bounds.parts.empty() && layout.stages != static_cast<int>(bounds.parts.size())) {
+    report(diagnostics, stages_place(parallel),
+           in_quotes(bounds.schedule->kind->name) + " cuts the model itself; expected " +
+               std::to_string(bounds.parts.size()) + " stages" + got);
   }
   if (bounds.schedule) check_schedule_layout(parallel, layout, *bounds.schedule, diagnostics);
 }
@@ -246,6 +254,7 @@ std::vector<int> read_placement(const ParallelKeys& parallel, const LayoutSize& 
                                 const LayoutBounds& bounds, Diagnostics& diagnostics) {
   const StageLayout laid = bounds.schedule ? bounds.schedule->kind->layout : StageLayout::Any;
   std::vector<int> pattern = rank_pattern(layout, has_v(laid));
+  if (laid == StageLayout::Helix) pattern = helix_ranks(layout.ranks, layout.stages);
   if (is_laid_by_file(bounds)) {
     const auto first = bounds.schedule->placement.begin();
     pattern = {first, first + layout.stages};
@@ -264,8 +273,10 @@ std::vector<int> read_placement(const ParallelKeys& parallel, const LayoutSize& 
   if (laid == StageLayout::Any) return written;
   report(diagnostics, node,
          in_quotes(bounds.schedule->kind->name) +
-             " lays stages on ranks itself; expected no placement, or " +
-             (has_v(laid) ? "\"v\"" : "\"loop\""));
+             " lays stages on ranks itself; expected no placement" +
+             (laid == StageLayout::Helix ? ""
+              : has_v(laid)              ? ", or \"v\""
+                                         : ", or \"loop\""));
   return {};
 }
 

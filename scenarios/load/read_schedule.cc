@@ -146,6 +146,8 @@ void read_members(Section& section, SchedulePolicy& policy) {
   policy.barrier = section.choice("optimizer_sync") == 1;
   policy.chunks = section.count("chunks", policy.chunks);
   policy.round = section.written_count("round").value_or(0);
+  policy.folds = section.count("folds");
+  section.boolean("transfer_weights");  // of the model, see parted_attention()
   policy.overlap = section.number("overlap");
   policy.recomputes_early = section.boolean("early_recompute");
   if (policy.recomputes_early && policy.overlap > 0) {
@@ -290,14 +292,23 @@ void check_traits(Section& section, const SchedulePolicy& policy) {
   }
   if (const auto node = section.get("chunks");
       node && policy.chunks != 1 &&
-      (entry.layout == StageLayout::OneEach || entry.layout == StageLayout::Ring)) {
+      (entry.layout == StageLayout::OneEach || entry.layout >= StageLayout::Ring)) {
     report(section.diagnostics(), *node,
-           in_quotes(entry.name) + " gives each rank one stage; expected no \"chunks\"");
+           in_quotes(entry.name) +
+               (entry.layout == StageLayout::Helix ? " cuts the model around attention"
+                                                   : " gives each rank one stage") +
+               "; expected no \"chunks\"");
   }
   if (const auto node = section.get("round"); node && !entry.rounds) {
     report(section.diagnostics(), *node,
            in_quotes(entry.name) +
                " has no rounds; expected it with \"interleaved\" or \"interleaved-zb\"");
+  }
+  for (const char* const key : {"folds", "transfer_weights"}) {
+    const auto node = section.get(key);
+    if (!node || entry.layout == StageLayout::Helix) continue;
+    report(section.diagnostics(), *node,
+           in_quotes(entry.name) + " leaves layers whole; expected it with \"helixpipe\"");
   }
   if (entry.replays) check_replays(section, policy);
   check_even_slices(section, policy);

@@ -506,6 +506,7 @@ std::string count_problem(const Question& question, int count) {
                                .micro_batches = count,
                                .update_every = count,
                                .round = policy.round,
+                               .folds = policy.folds,
                                .slices = slices ? slices->count : 1});
 }
 

@@ -54,6 +54,7 @@ bool lies_as(const Plan& plan, const ScheduleEntry& entry) {
     case StageLayout::Mirrored:
     case StageLayout::MirroredV:
     case StageLayout::Ring:
+    case StageLayout::Helix:
       return false;
   }
   return false;

@@ -34,8 +34,20 @@ Plan plan_of_trace(const Question& question, const TraceWorkload& trace) {
 }
 
 /// Adds the other copies of the model: one, whose stages lie on the ranks in reverse, or as the
-/// file of the schedule says; or one for each rank of a ring, which has all of its stages.
+/// file of the schedule says; or one for each rank of a ring, which has all of its stages; or,
+/// under HelixPipe, one for each place of a round, whose attention lies a rank further each.
 void add_copies(Plan& plan) {
+  if (plan.schedule.kind->layout == StageLayout::Helix) {
+    const int ranks = plan.question.layout.ranks(), stages = plan.question.layout.stages;
+    plan.copies = ranks;
+    for (int place = 1; place < ranks; ++place) {
+      for (int stage = 0; stage < stages; ++stage) {
+        const int first = plan.rank_of_stage[static_cast<std::size_t>(stage)];
+        plan.rank_of_stage.push_back(stage % 2 == 0 ? first : (first + place) % ranks);
+      }
+    }
+    return;
+  }
   if (plan.schedule.kind->layout == StageLayout::Ring) {
     const int ranks = plan.question.layout.ranks();
     plan.copies = ranks;

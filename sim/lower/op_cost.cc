@@ -35,9 +35,16 @@ OpCost scaled(OpCost cost, double share) {
 
 bool is_ring(const LowerInputs& inputs) { return inputs.policy.kind->layout == StageLayout::Ring; }
 
+bool updates_one_copy(const LowerInputs& inputs) {
+  return updates_one_copy(inputs.policy.kind->layout);
+}
+
 bool keeps_state(const LowerInputs& inputs, int stage) {
-  const int ranks = inputs.schedule.copies;
-  return !is_ring(inputs) || stage % ranks == chunk_of_rank(stage / ranks, ranks);
+  if (!updates_one_copy(inputs)) return true;
+  const Schedule& schedule = inputs.schedule;
+  const int of_replica = schedule.stages / schedule.replicas;
+  const int stages = of_replica / schedule.copies, copy = stage % of_replica / stages;
+  return is_ring(inputs) ? stage % stages == chunk_of_rank(copy, stages) : copy == 0;
 }
 
 Bytes ring_buffers(const LowerInputs& inputs) {

@@ -83,8 +83,9 @@ class OpCosts {
 
 /// Returns true if `inputs` has a ring of ranks that each run all stages, see weipipe.cc.
 bool is_ring(const LowerInputs& inputs);
-/// Returns whether its rank keeps the states of `stage`, and updates it. In a ring one of its
-/// copies is kept.
+/// Returns whether one of all copies of a stage has its states.
+bool updates_one_copy(const LowerInputs& inputs);
+/// Returns whether its rank keeps the states of `stage`, and updates it.
 bool keeps_state(const LowerInputs& inputs, int stage);
 /// Returns what each rank of a ring holds, from start to end, of chunks that pass by: two buffers
 /// of each flow, as large as the largest chunk, one to send from while the other receives, and the

@@ -355,8 +355,12 @@ void OpLowering::send_gradients(const Op& op, const Traversal& traversal) {
 bool OpLowering::has_windows() const { return inputs_.policy.in_flight > 1 && update_every() > 1; }
 
 int OpLowering::barrier() {
-  const int copies = is_ring(inputs_) ? inputs_.schedule.copies : 1;  // one of them is updated
-  return writer_.event(barrier_event_, inputs_.schedule.stages / copies, update_every());
+  const Schedule& schedule = inputs_.schedule;
+  const int replicas = schedule.replicas, whole = schedule.stages / replicas;
+  const int stages = updates_one_copy(inputs_) ? whole / schedule.copies : whole;
+  const bool helix = inputs_.policy.kind->layout == StageLayout::Helix;  // every second has weights
+  return writer_.event(barrier_event_, replicas * (helix ? stages / 2 + 1 : stages),
+                       update_every());
 }
 
 int OpLowering::window_event(int stage) {
@@ -538,7 +542,7 @@ void OpLowering::begin_update(const Op& op) {
 
 /// Copies of a stage add up their gradients: each sends its own to every other.
 void OpLowering::add_up_copies(const Op& op) {
-  const int copies = is_ring(inputs_) ? 1 : inputs_.schedule.copies;  // a ring has done it
+  const int copies = updates_one_copy(inputs_) ? 1 : inputs_.schedule.copies;
   for (int on = 1; on < copies; ++on) {
     message(Opcode::Send, Cargo::Copy, op, op.stage, costs_.in_copy_after(op.stage, on));
   }
@@ -567,6 +571,7 @@ void OpLowering::wait_for_weights(const Op& op) {
   const DataParallel& policy = inputs_.data_parallel;
   const bool later = policy.overlap_weights && policy.zero_stage > 0 && policy.zero_stage < 3;
   if (!later || inputs_.schedule.version_lag > 0 || inputs_.schedule.ahead > 0) return;
+  if (!keeps_state(inputs_, op.stage)) return;  // another copy of the stage, on this rank, has done
   exchanges_.end(op, whole_weights(op), update_every(), op.micro_batch - update_every());
 }
 

@@ -37,6 +37,7 @@ class Extras {
     add_to_machine();
     if (may_go_round() && chance(0.5)) go_round();
     if (may_choose_tokens() && chance(0.15)) choose_tokens();
+    if (may_part_layers() && chance(0.6)) part_layers();
   }
 
  private:
@@ -80,6 +81,35 @@ class Extras {
     training_["schedule"] = {{"kind", "weipipe"}, {"early_recompute", chance(0.2)}};
     training_["micro_batches"] = micro_batches;
     if (transformer_) training_["global_batch_size"] = micro_batches;
+  }
+
+  /// Returns whether layers are of a kind that may be cut around its attention.
+  bool may_part_layers() const {
+    const bool one_kind = !model_.contains("layer_pattern") && !model_.contains("experts") &&
+                          !model_.contains("encoder") && !model_.contains("latent_attention");
+    return transformer_ && one_kind && parallel_["pipeline"] > 1 && !parallel_.contains("expert") &&
+           !parallel_.contains("layouts") && !parallel_.contains("stage_layouts") &&
+           !training_.contains("replica_micro_batches") && !training_.contains("lora");
+  }
+  /// Has attention of each micro-batch on a rank of its own. Some models and machines are refused.
+  void part_layers() {
+    const int ranks = parallel_["pipeline"], data = parallel_["data"],
+              folds = random_.integer(1, 2);
+    const int micro_batches = ranks * folds * random_.integer(1, 2);
+    for (const char* key :
+         {"stages", "placement", "zero_stage", "shard", "outer", "gradient_reduction"}) {
+      parallel_.erase(key);
+    }
+    if (chance(0.3)) parallel_["zero_stage"] = 1;
+    for (const char* key : {"offload", "frozen_modules", "recompute_layers"}) training_.erase(key);
+    document_.erase("partition");
+    model_["layers"] = ranks * random_.integer(1, 2);
+    model_["attention"] = chance(0.7) ? "fused" : "materialised";
+    training_["strategy"] = "global";
+    training_["schedule"] = {
+        {"kind", "helixpipe"}, {"folds", folds}, {"transfer_weights", chance(0.6)}};
+    training_["micro_batches"] = micro_batches;
+    training_["global_batch_size"] = micro_batches * data;
   }
 
   /// Returns whether samples are one sequence, whole on its devices.

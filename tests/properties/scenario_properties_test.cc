@@ -208,6 +208,16 @@ TEST_CASE("no step is shorter than its bound") {
       30);
 }
 
+TEST_CASE("some of the scenarios that are drawn have attention on ranks of its own") {
+  int helices = 0;
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    const auto result = result_of(random_scenario(seed));
+    if (result && result->plan.schedule.kind->layout == StageLayout::Helix) ++helices;
+  }
+  MESSAGE(helices << " of 150 scenarios");
+  CHECK(helices >= 3);
+}
+
 TEST_CASE("some of the scenarios that are drawn pass weights round their ranks") {
   int rings = 0;
   for (std::uint64_t seed = 0; seed < 150; ++seed) {

@@ -98,6 +98,7 @@ std::string message_problem(const SchedulePolicy& policy) {
            "beside it";
   }
   if (entry.layout == StageLayout::Ring) return name + "has turns in which weights pass" + others;
+  if (entry.layout == StageLayout::Helix) return name + "sends to all ranks at a time" + others;
   if (policy.queue.kind != QueuePolicy::Kind::Unlimited) {
     return "messages wait for both of their ranks, in no queue; expected \"queue\" \"unlimited\" "
            "beside it";

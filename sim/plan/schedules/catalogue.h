@@ -51,6 +51,7 @@ struct SchedulePolicy {
   bool replays = false;  // a stage keeps its last `queue.depth` inputs, and learns from them again
   int chunks = 1;        // stages of a rank where the schedule lays them
   int round = 0;         // micro-batches that pass a chunk before the next has them; 0: the ranks
+  int folds = 2;         // Helix: micro-batches that a rank takes one behind the other
   /// Share of the shorter op of a pair that costs no time: it takes F + B - overlap * min(F, B).
   double overlap = 0;
   bool passes_in_pairs = false;   // pairs are made, and take turns, see sim/plan/passages.h
@@ -88,7 +89,7 @@ struct ScheduleShape {
   int ranks = 1, stages = 1;  // stages: of one copy
   int micro_batches = 1;      // M
   int update_every = 1;       // micro-batches between updates
-  int round = 0;              // as in SchedulePolicy
+  int round = 0, folds = 2;   // as in SchedulePolicy
   int slices = 1;             // of a micro-batch
 };
 

@@ -30,6 +30,7 @@
   entry(v_half) \
   entry(v_min) \
   entry(weipipe) \
+  entry(helixpipe) \
   entry(pipedream) \
   entry(pipedream_2bw) \
   entry(pipelined_backprop) \

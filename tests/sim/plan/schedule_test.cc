@@ -128,9 +128,14 @@ Count expected_ops(const TestChain& chain, const Schedule& schedule) {
       // updated on rank -c mod p.
       const bool ring = chain.policy.kind->name == "weipipe";
       const int copy = s / of_copy;
-      const bool updated = !ring || (copy + s) % of_copy == 0;
+      // HelixPipe has a copy for each place of a round, and updates stages with weights of one.
+      const bool helix = chain.policy.kind->name == "helixpipe";
+      const bool updated = ring    ? (copy + s) % of_copy == 0
+                           : helix ? copy == 0 && s % 2 == 0
+                                   : true;
       if ((b + 1) % every == 0 && updated) expected[{s, OpKind::U, b, s}] = 1;
-      if (ring ? b % schedule.copies != copy : !passes) continue;
+      const int place = b / chain.policy.folds % schedule.copies;
+      if (ring ? b % schedule.copies != copy : helix ? place != copy : !passes) continue;
       expected[{s, OpKind::F, b, s}] = 1;
       if (chain.policy.vocabulary != VocabularySplit::Whole) {
         const int ranks = static_cast<int>(schedule.ranks.size());  // of a stage each, or two

@@ -22,7 +22,8 @@ class Walk {
       : chain_(chain),
         roles_(roles_of(chain)),
         stages_(static_cast<int>(chain.rank_of_stage.size())),
-        of_copy_(stages_ / chain.copies) {
+        of_copy_(stages_ / chain.copies),
+        helix_(chain.policy.kind->layout == StageLayout::Helix) {
     for (const auto& rank : schedule_of(chain).ranks) {
       orders_.push_back(rank.empty() ? std::vector<Op>{} : expand(rank.front()));
     }
@@ -110,7 +111,7 @@ class Walk {
         }
       }
     }
-    for (int other = op.stage % of_copy_; op.kind == OpKind::U && other < stages_;
+    for (int other = op.stage % of_copy_; op.kind == OpKind::U && other < stages_ && !helix_;
          other += of_copy_) {
       if (other != op.stage) names.emplace_back('C', op.stage, op.micro_batch, other);
     }
@@ -150,7 +151,8 @@ class Walk {
       due.push_back(now_[rank]);
       updates_said_[rank] = i + 1;
     }
-    if (static_cast<int>(due.size()) < stages_) return std::nullopt;
+    const int updated = helix_ ? of_copy_ / 2 + 1 : stages_;
+    if (static_cast<int>(due.size()) < updated) return std::nullopt;
     return *std::max_element(due.begin(), due.end());
   }
 
@@ -192,7 +194,7 @@ class Walk {
       if (!passed) return false;
       start = std::max(start, *passed);
     }
-    for (int on = of_copy_; on < stages_; on += of_copy_) {
+    for (int on = of_copy_; on < stages_ && !helix_; on += of_copy_) {
       const int other = (op.stage + on) % stages_;
       const MessageName name = {'C', other, op.micro_batch, op.stage};
       const double bytes = cost(op).state.gradients.value();
@@ -204,6 +206,7 @@ class Walk {
   const TestChain& chain_;
   std::vector<StageRole> roles_;
   int stages_, of_copy_;
+  bool helix_;  // every second stage of the first copy is updated, and no copy has a sum of its own
   std::vector<std::vector<Op>> orders_;  // (ranks, ops)
   std::vector<std::size_t> next_, updates_said_;
   std::vector<double> now_;  // (ranks) end of what was done

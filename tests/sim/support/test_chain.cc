@@ -126,6 +126,7 @@ TestChain random_shape(Random& random, std::string_view kind, int most_stages) {
     const int rows = has_copies(entry.layout) ? 2 * entry.chunks : random.integer(1, 4);
     chain = make_laid_chain(random.integer(1, 4), kind, {}, rows);
     chain.micro_batches = random.integer(1, 12);
+    chain.policy.folds = random.integer(1, 2);
   }
   if (entry.slices) chain.slices = random.integer(1, 3);
   chain.policy.update_every = one_of(random, divisors(chain.micro_batches));
@@ -223,8 +224,25 @@ TestChain make_chain(int stages, std::string_view kind) {
   return make_chain(std::vector<ChainStage>(stages), kind);
 }
 
+/// Lays 2 L + 1 stages as HelixPipe does, L = `each` a rank, in a copy for each place of a round.
+TestChain make_helix(int ranks, std::string_view kind, const ChainStage& stage, int each) {
+  const int stages = 2 * each * ranks + 1;
+  TestChain chain =
+      make_chain(std::vector<ChainStage>(std::size_t{1} * ranks * stages, stage), kind);
+  chain.copies = ranks;
+  chain.cluster = mesh(ranks);
+  for (int i = 0; i < ranks * stages; ++i) {
+    const int own = i % stages, place = i / stages;
+    chain.rank_of_stage[i] = own % 2 == 0 ? own / 2 % ranks : (own / 2 + place + 1) % ranks;
+  }
+  return chain;
+}
+
 TestChain make_laid_chain(int ranks, std::string_view kind, const ChainStage& stage, int chunks) {
   const ScheduleEntry& entry = schedule_named(kind);
+  if (entry.layout == StageLayout::Helix) {
+    return make_helix(ranks, kind, stage, std::max(1, chunks));
+  }
   const bool ring = entry.layout == StageLayout::Ring;
   const int copies = ring ? ranks : has_copies(entry.layout) ? 2 : 1;
   const int rows = chunks > 0 && !ring ? chunks : entry.chunks * copies, of = rows / copies;
@@ -254,6 +272,7 @@ std::string shape_problem(const TestChain& chain) {
                         .stages = stages_of_copy(chain),
                         .micro_batches = chain.micro_batches,
                         .update_every = chain.policy.update_every,
+                        .folds = chain.policy.folds,
                         .slices = chain.slices});
 }
 

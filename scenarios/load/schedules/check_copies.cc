@@ -1,0 +1,212 @@
+// Schedules of whose copies of the model one is updated, held to the rest of a scenario.
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/load/schedules/check_copies.h"
+
+#include <functional>
+
+#include "base/text.h"
+
+namespace interlock {
+
+namespace {
+
+using Refuse = std::function<void(const JsonNode& node, const std::string& problem)>;
+
+/// Returns the member of `from` called `key`; `otherwise` if there is none.
+JsonNode member_or(const JsonNode& from, std::string_view key, const JsonNode& otherwise) {
+  const bool has = from.value->kind == JsonValue::Kind::Object && from.value->find(key) != nullptr;
+  return has ? from.child(key) : otherwise;
+}
+
+/// Reports devices of a rank, and states that they would divide.
+void check_division(const Layout& layout, const JsonNode& document, const JsonNode& schedule,
+                    const Refuse& refuse) {
+  const JsonNode parallel = member_or(document, "parallel", schedule);
+  const auto check = [&](const char* key, int degree) {
+    if (degree == 1) return;
+    refuse(member_or(parallel, key, schedule),
+           "sends whole chunks of the model to ranks of one device each; expected " +
+               in_quotes(key) + " 1, and more ranks (parallel.pipeline), got " +
+               std::to_string(degree));
+  };
+  check("tensor", layout.sharding.tensor);
+  check("context", layout.mesh.degree(Dimension::Context));
+  check("data", layout.mesh.degree(Dimension::Data));
+  if (layout.data_parallel.zero_stage == 0) return;
+  refuse(member_or(parallel, "zero_stage", schedule),
+         "divides weights, gradients and states among its ranks itself; expected \"zero_stage\" 0, "
+         "got " +
+             std::to_string(layout.data_parallel.zero_stage));
+}
+
+}  // namespace
+
+void check_ring(const Question& question, const TrainingKeys& keys, const Cluster* cluster,
+                const JsonNode& document, Diagnostics& diagnostics) {
+  const Training& training = question.training();
+  const SchedulePolicy& policy = training.schedule;
+  if (policy.kind->layout != StageLayout::Ring) return;
+  const JsonNode schedule = keys.schedule.value_or(keys.node);
+  const Refuse refuse = [&](const JsonNode& node, const std::string& problem) {
+    report(diagnostics, node, in_quotes(policy.kind->name) + " " + problem);
+  };
+  check_division(question.layout, document, schedule, refuse);
+  if (cluster != nullptr && is_mixed(*cluster)) {
+    refuse(document.child("cluster"),
+           "runs every chunk of the model on every rank; expected devices of one kind");
+  }
+  if (policy.split_backward) {
+    refuse(member_or(schedule, "backward", schedule),
+           "adds up gradients as weights pass by, once for each backward; expected \"backward\" "
+           "\"fused\"");
+  }
+  if (policy.queue.kind != QueuePolicy::Kind::Unlimited) {
+    refuse(
+        member_or(schedule, "queue", schedule),
+        "has two buffers for each flow of weights, and no queue; expected \"queue\" \"unlimited\"");
+  }
+  if (policy.copies_on_compute_stream) {
+    refuse(member_or(schedule, "copies", schedule),
+           "sends weights beside the kernels that read them; expected \"copies\" \"overlapped\"");
+  }
+  if (policy.bulk_synchronous) {
+    refuse(member_or(schedule, "execution", schedule),
+           "has turns of its own, in which weights pass; expected \"execution\" \"futures\"");
+  }
+  if (training.offload.any()) {
+    refuse(member_or(keys.node, "offload", schedule),
+           "has no room on hosts for what passes by; expected no \"offload\"");
+  }
+}
+
+namespace {
+
+/// Reports a model whose odd stages have weights, which would have to lie on every rank.
+void check_weights(const ModelGraph& graph, const JsonNode& node, const Refuse& refuse) {
+  const std::string expected =
+      "runs attention, which has no weights, between stages that have some; expected a decoder "
+      "whose layers all attend, one addition after the other, or a profile of 3, 5, 7 or more "
+      "modules of which each second one has no parameters, got ";
+  const std::vector<int> stages = helix_stages(graph);
+  if (stages.size() % 2 == 0 || stages.size() < 3) {
+    return refuse(node, expected + std::to_string(stages.size()) + " modules");
+  }
+  std::size_t module = 0;
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+    const Module& one = graph.modules[module];
+    if (stage % 2 == 1 && one.parameters > 0) {
+      return refuse(node, expected + std::to_string(one.parameters) + " parameters of module " +
+                              std::to_string(module) +
+                              (one.name.empty() ? "" : " (" + one.name + ")"));
+    }
+    module += static_cast<std::size_t>(stages[stage]);
+  }
+}
+
+void check_helix_layout(const Question& question, const JsonNode& document,
+                        const JsonNode& schedule, const Refuse& refuse) {
+  const JsonNode parallel = member_or(document, "parallel", schedule);
+  const DataParallel& data = question.layout.data_parallel;
+  if (data.zero_stage >= 2) {
+    refuse(member_or(parallel, "zero_stage", schedule),
+           "adds up gradients of a stage over all micro-batches; expected \"zero_stage\" 0 or 1, "
+           "got " +
+               std::to_string(data.zero_stage));
+  }
+  if (data.gradient_reduction != GradientReduction::Step) {
+    refuse(member_or(parallel, "gradient_reduction", schedule),
+           "adds up gradients of a stage over all micro-batches; expected \"gradient_reduction\" "
+           "\"step\"");
+  }
+  if (data.outer.any()) {
+    refuse(member_or(parallel, "outer", schedule),
+           "updates weights once a step; expected no \"outer\"");
+  }
+  if (question.layout.sharding.expert > 1) {
+    refuse(member_or(parallel, "expert", schedule),
+           "passes no tokens to experts; expected \"expert\" 1, got " +
+               std::to_string(question.layout.sharding.expert));
+  }
+}
+
+void check_helix_training(const Training& training, const TrainingKeys& keys,
+                          const JsonNode& schedule, const Refuse& refuse) {
+  const SchedulePolicy& policy = training.schedule;
+  if (policy.split_backward) {
+    refuse(member_or(schedule, "backward", schedule),
+           "goes back as it came; expected \"backward\" \"fused\"");
+  }
+  if (policy.queue.kind != QueuePolicy::Kind::Unlimited) {
+    refuse(member_or(schedule, "queue", schedule),
+           "has messages on their way while ranks compute; expected \"queue\" \"unlimited\"");
+  }
+  if (policy.copies_on_compute_stream) {
+    refuse(member_or(schedule, "copies", schedule),
+           "sends one fold beside the kernels of the other; expected \"copies\" \"overlapped\"");
+  }
+  if (policy.bulk_synchronous) {
+    refuse(member_or(schedule, "execution", schedule),
+           "has no rounds of one op a rank; expected \"execution\" \"futures\"");
+  }
+  if (training.offload.any()) {
+    refuse(member_or(keys.node, "offload", schedule),
+           "keeps what goes back soon; expected no \"offload\"");
+  }
+  if (training.frozen_modules > 0) {
+    refuse(member_or(keys.node, "frozen_modules", schedule),
+           "cuts layers into modules of its own; expected no \"frozen_modules\"");
+  }
+}
+
+}  // namespace
+
+PartedAttention parted_attention(const std::optional<JsonNode>& schedule) {
+  if (!schedule) return PartedAttention::None;
+  const JsonNode kind = member_or(*schedule, "kind", *schedule);
+  const bool text = kind.value->kind == JsonValue::Kind::String;
+  const ScheduleEntry* const entry = text ? find_schedule(kind.value->text) : nullptr;
+  if (entry == nullptr || entry->layout != StageLayout::Helix) return PartedAttention::None;
+  const JsonNode sends = member_or(*schedule, "transfer_weights", *schedule);
+  const bool stay = sends.value->kind == JsonValue::Kind::Boolean && !sends.value->boolean;
+  return stay ? PartedAttention::Alone : PartedAttention::WithProjections;
+}
+
+std::vector<int> helix_stages(const ModelGraph& graph) {
+  bool parts = false;
+  for (const Module& module : graph.modules) parts = parts || module.attends;
+  if (!parts) return std::vector<int>(graph.modules.size(), 1);
+  std::vector<int> stages = {0};
+  for (const Module& module : graph.modules) {
+    if (module.attends) {
+      stages.insert(stages.end(), {1, 0});
+    } else {
+      ++stages.back();
+    }
+  }
+  return stages;
+}
+
+std::vector<int> helix_ranks(int ranks, int stages) {
+  std::vector<int> of_stage;
+  of_stage.reserve(static_cast<std::size_t>(stages));
+  for (int stage = 0; stage < stages; ++stage) of_stage.push_back((stage + 1) / 2 % ranks);
+  return of_stage;
+}
+
+void check_helix(const Question& question, const TrainingKeys& keys, const ModelGraph* graph,
+                 const JsonNode& document, Diagnostics& diagnostics) {
+  const Training& training = question.training();
+  if (training.schedule.kind->layout != StageLayout::Helix) return;
+  const JsonNode schedule = keys.schedule.value_or(keys.node);
+  const Refuse refuse = [&](const JsonNode& node, const std::string& problem) {
+    report(diagnostics, node, "\"helixpipe\" " + problem);
+  };
+  if (graph != nullptr) check_weights(*graph, member_or(document, "model", schedule), refuse);
+  check_helix_layout(question, document, schedule, refuse);
+  check_helix_training(training, keys, schedule, refuse);
+  if (document.value->find("partition") != nullptr) {
+    refuse(document.child("partition"), "cuts the model around attention; expected no partition");
+  }
+}
+
+}  // namespace interlock
