@@ -133,7 +133,8 @@ std::string format(Joules value) { return on_ladder(value.value(), kShownEnergie
 std::string format_percent(double fraction) {
   char digits[32];
   std::snprintf(digits, sizeof digits, "%.1f%%", 100 * fraction);
-  return digits;
+  const std::string text = digits;
+  return text == "-0.0%" ? "0.0%" : text;
 }
 
 std::string format_number(double value) {

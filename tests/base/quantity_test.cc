@@ -112,6 +112,8 @@ TEST_CASE("what is shown can be read again, within the half unit of its third di
 TEST_CASE("percentages have one decimal") {
   CHECK(format_percent(0.1234) == "12.3%");
   CHECK(format_percent(0) == "0.0%");
+  CHECK(format_percent(-1e-5) == "0.0%");
+  CHECK(format_percent(-0.002) == "-0.2%");
   CHECK(format_percent(1) == "100.0%");
 }
 

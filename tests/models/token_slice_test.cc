@@ -162,9 +162,14 @@ TEST_CASE("attention of a slice is that of l tokens that see c + l / 2 others on
 }
 
 TEST_CASE("one slice of all tokens is the whole") {
-  for (const Recompute recompute : {Recompute::None, Recompute::Selective, Recompute::Full}) {
+  std::vector<BuildOptions> all = {options(), options(Recompute::Selective),
+                                   options(Recompute::Full), options(), options()};
+  all[3].narrow_activations = true;
+  all[4].precision = Precision::Fp8;
+  all[4].wide_layers.first = 1;
+  for (const BuildOptions& options : all) {
     for (const std::string& form : kForms) {
-      const ModelGraph whole = built(kSmall + form, options(recompute));
+      const ModelGraph whole = built(kSmall + form, options);
       const ModelGraph one = whole.slice({12, 0, 12});
       for (std::size_t m = 0; m < whole.modules.size(); ++m) {
         CHECK(one.modules[m].stash == whole.modules[m].stash);
