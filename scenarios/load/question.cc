@@ -13,6 +13,7 @@
 #include "scenarios/load/loader.h"
 #include "scenarios/load/read_stage_layouts.h"
 #include "scenarios/load/schedules/check_ring.h"
+#include "scenarios/load/training/read_optimizer.h"
 #include "sim/plan/stage_cost.h"
 #include "sim/plan/vocabulary.h"
 
@@ -312,15 +313,6 @@ std::optional<int> fit_stages(const Sections& sections, const JsonNode& document
   check_shape(sections, training, *size, diagnostics);
   fit_pairs(sections, training, *size, diagnostics);
   return size->stages;
-}
-
-/// Reports an optimiser that cannot work on weights as they are divided.
-void check_optimizer(const Question& question, const JsonNode& document, Diagnostics& diagnostics) {
-  if (question.training().optimizer.kind != Optimizer::Muon ||
-      question.layout.data_parallel.zero_stage < 3)
-    return;
-  report(diagnostics, document.child("parallel").child("zero_stage"),
-         "divides every matrix, and muon makes whole ones orthogonal; expected 0 to 2");
 }
 
 /// Reports weight gradients of a readout that cannot be put off. `keys.schedule` says so.
