@@ -1,5 +1,6 @@
 // Optimisers under pipelines that do not flush, by hand: Muon, basis rotation, predicted weights.
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/measure/metric_table.h"
 #include "tests/scenarios/plan/small_run.h"
 
 namespace interlock::asynchronous_updates_test {
@@ -54,6 +55,9 @@ TEST_CASE("Muon's products are a part of every window of 2BW, on every stage") {
   const ScenarioResult muon = trained("muon", "pipedream-2bw");
   const Metrics& metrics = muon.measurement.metrics;
   CHECK(metrics.staleness == std::map<int, std::int64_t>{{1, 8 * metrics.measured_steps}});
+  CHECK(number_of(step_metric("most_staleness"), metrics) == 1);
+  CHECK(number_of(step_metric("weight_versions_bytes"), metrics) ==
+        number_of(step_metric("weights_bytes"), metrics));
   for (int rank = 0; rank < 2; ++rank) {
     const DeviceMetrics& device = metrics.devices[rank];
     CHECK(device.weight_versions == 2);
@@ -92,10 +96,19 @@ TEST_CASE("basis rotation turns what Adam reads, and renews its bases, in fp32")
 
   const auto states = [](const std::string& optimizer) {
     const Metrics metrics = trained(optimizer, "pipedream-2bw").measurement.metrics;
-    return held(metrics.devices[0], MemoryClass::Optimizer).value();
+    return *number_of(step_metric("states_bytes"), metrics);
   };
   CHECK(states(R"("basis-rotation")") - states("adam") ==
         2 * 4 * (10 * kWidth * kWidth + 2 * kMlp * kMlp));
+}
+
+TEST_CASE("without versions, updates that are rare make few micro-batches stale") {
+  const Metrics metrics =
+      trained("adam", R"({"kind": "pipelined-backprop", "update_every": 8})").measurement.metrics;
+  INFO("one forward of the first stage is ahead when it updates, and none of the second");
+  const std::int64_t steps = metrics.measured_steps;
+  CHECK(metrics.staleness == std::map<int, std::int64_t>{{0, 7 * steps}, {1, steps}});
+  CHECK(metrics.devices[0].weight_versions == 1);
 }
 
 TEST_CASE("predicted weights are written once an update and held beside other versions") {
