@@ -417,10 +417,12 @@ std::string vocabulary_problem(const Layout& layout, const Training& training,
     return "its first rank has the first stage, and its last the last; expected no "
            "parallel.placement, or each stage on the rank of its number";
   }
-  if (layout.data_parallel.zero_stage >= 2 ||
+  // ZeRO 2 divides the gradients of several backwards when they are added up, as ZeRO 1 does.
+  const int zero_stage = layout.data_parallel.zero_stage;
+  if (zero_stage >= 3 || (zero_stage == 2 && training.micro_batches == 1) ||
       layout.data_parallel.gradient_reduction == GradientReduction::MicroBatch) {
     return "weights or gradients of every backward are exchanged at once; expected it with "
-           "zero_stage 0 or 1 and \"gradient_reduction\" \"step\"";
+           "zero_stage 0 or 1, or 2 of several micro-batches, and \"gradient_reduction\" \"step\"";
   }
   if (layout.mesh.replicas() > 1 && layout.data_parallel.overlap_gradients) {
     return "gradients of its parts come behind those of the last backward; expected "
