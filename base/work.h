@@ -34,7 +34,8 @@ enum class OpRole { Other, Forward, InputGradient, WeightGradient };
 inline constexpr int kOpRoles = 4;
 
 /// Kernels of one class that take different times for equal work. Fused: attention in one kernel.
-/// StateSpace: chunks of tokens whose states decay, likewise without stored scores.
+/// StateSpace: chunks of tokens whose states decay, likewise without stored scores. Factored: QR
+/// of a square matrix.
 enum class OpVariant {
   Plain,
   Relu,
@@ -45,7 +46,8 @@ enum class OpVariant {
   Momentum,
   Adam,
   Fused,
-  StateSpace
+  StateSpace,
+  Factored
 };
 
 /// Places of kernels in a layer whose tokens pass to experts and back beside other kernels:

@@ -3,6 +3,7 @@
 #include "models/layers/footprint.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 
@@ -18,7 +19,15 @@ OpVariant variant_of(Optimizer optimizer) {
   return optimizer == Optimizer::Adam ? OpVariant::Adam : OpVariant::Plain;
 }
 
-/// Returns the bytes of both moments.
+constexpr double kFp32 = 4;
+
+/// Returns the bytes of all bases; the averages that they are made from take as many.
+double basis_bytes(const WeightCount& weights, const OptimizerRule& rule) {
+  if (rule.kind != Optimizer::BasisRotation) return 0;
+  return kFp32 * (rule.shorter_sides ? weights.least_squares : weights.squares);
+}
+
+/// Returns the bytes of moments, and of what they are turned by.
 double moment_bytes(const WeightCount& weights, const OptimizerRule& rule) {
   const double all = static_cast<double>(weights.all);
   const double first = stored_bytes(rule.first), second = stored_bytes(rule.second);
@@ -34,8 +43,10 @@ double moment_bytes(const WeightCount& weights, const OptimizerRule& rule) {
       return (all - static_cast<double>(weights.matrix) + weights.lines) * second;
     case Optimizer::Muon:
       return all * first + (all - static_cast<double>(weights.hidden)) * second;
+    case Optimizer::BasisRotation:
+      return all * (first + second) + 2 * basis_bytes(weights, rule);
   }
-  CHECK(false, "an optimiser should be one of the six");
+  CHECK(false, "an optimiser should be one of the seven");
 }
 
 /// Returns the bytes of the weights, whose matrices take `matrix` bytes each.
@@ -73,6 +84,10 @@ WeightCount::WeightCount(std::int64_t parameters, const std::vector<WeightMatrix
     matrix += one.parameters;
     if (one.hidden) hidden += one.parameters;
     lines += one.count * (one.rows + one.columns);
+    if (!one.hidden) continue;
+    const double shorter = std::min(one.rows, one.columns);
+    squares += one.count * (one.rows * one.rows + one.columns * one.columns);
+    least_squares += one.count * shorter * shorter;
   }
 }
 
@@ -81,6 +96,8 @@ WeightCount& WeightCount::operator+=(const WeightCount& more) {
   hidden += more.hidden;
   matrix += more.matrix;
   lines += more.lines;
+  squares += more.squares;
+  least_squares += more.least_squares;
   return *this;
 }
 
@@ -117,9 +134,11 @@ Footprint footprint(const WeightCount& weights, const OptimizerRule& rule, Preci
                     bool fp32_gradients) {
   const double count = static_cast<double>(weights.all), element = element_bytes(precision);
   const double master = keeps_masters(rule, precision) ? stored_bytes(rule.master) : 0;
-  return {.weights = weight_bytes(weights, matrix_bytes(rule, precision), element),
+  const Bytes held = weight_bytes(weights, matrix_bytes(rule, precision), element);
+  return {.weights = held,
           .gradients = Bytes(count * (fp32_gradients ? 4 : element)),
-          .optimizer = Bytes(count * master + moment_bytes(weights, rule))};
+          .optimizer = Bytes(count * master + moment_bytes(weights, rule)),
+          .predicted = held * rule.predictions};
 }
 
 Bytes frozen_weights(const WeightCount& weights, const OptimizerRule& rule, Precision precision) {
@@ -142,10 +161,12 @@ std::vector<Work> update_work(const WeightCount& weights, const OptimizerRule& r
   // With masters the working weights are written only: the step reads their master instead.
   const double weight_passes = keeps_masters(rule, precision) ? 1 : 2;
   const double gradient_passes = rule.kind == Optimizer::Adafactor ? 3 : 1;
+  // An average is read and written, and a product is read; bases are for products to read.
+  const Bytes bases(basis_bytes(weights, rule));
   // The arithmetic is a few operations a parameter, hidden by the traffic; it is no model flop.
   return {{.op_class = OpClass::Optimizer,
            .bytes = held.weights * weight_passes + held.gradients * gradient_passes +
-                    held.optimizer * 2 + beside,
+                    held.optimizer * 2 - bases + held.predicted + beside,
            .variant = variant_of(rule.kind)}};
 }
 
@@ -172,6 +193,42 @@ std::vector<Work> orthogonal_work(const std::vector<WeightMatrix>& matrices, dou
   return works;
 }
 
+std::vector<Work> rotation_work(const std::vector<WeightMatrix>& matrices,
+                                const OptimizerRule& rule) {
+  std::vector<Work> works;
+  const auto launched = [](double launches) { return static_cast<int>(std::ceil(launches)); };
+  /// `often`: for each update of each matrix.
+  const auto product = [&](double rows, double columns, double inner, double often) {
+    const double touched = rows * inner + inner * columns + rows * columns;
+    works.push_back({.op_class = OpClass::Gemm,
+                     .flops = Flops(2 * rows * columns * inner * often),
+                     .bytes = Bytes(touched * kFp32 * often),
+                     .launches = launched(often),
+                     .shape = {rows, columns, inner},
+                     .counted = Flops(0)});
+  };
+  const auto turn = [&](double side, double other, int count) {
+    const double renewed = static_cast<double>(count) / rule.basis_every;
+    product(side, side, other, count);
+    product(side, other, side, 3 * count);
+    product(side, side, side, 3 * renewed);  // Qt A Q, whose diagonal orders Q, and A Q
+    works.push_back({.op_class = OpClass::Optimizer,
+                     .flops = Flops(8.0 / 3 * side * side * side * renewed),
+                     .bytes = Bytes(2 * side * side * kFp32 * renewed),
+                     .launches = launched(renewed),
+                     .variant = OpVariant::Factored,
+                     .counted = Flops(0)});
+  };
+  for (const WeightMatrix& one : matrices) {
+    if (!one.hidden) continue;
+    const double shorter = std::min(one.rows, one.columns);
+    const double longer = std::max(one.rows, one.columns);
+    turn(shorter, longer, one.count);
+    if (!rule.shorter_sides) turn(longer, shorter, one.count);
+  }
+  return works;
+}
+
 Footprint& operator+=(Footprint& a, const Footprint& b) {
   a.weights += b.weights;
   a.gradients += b.gradients;
@@ -179,6 +236,7 @@ Footprint& operator+=(Footprint& a, const Footprint& b) {
   a.made_gradients += b.made_gradients;
   a.update_buffers += b.update_buffers;
   a.update_copies += b.update_copies;
+  a.predicted += b.predicted;
   return a;
 }
 

@@ -19,8 +19,9 @@
 
 namespace interlock {
 
-/// Muon updates matrices of layers; all other weights have Adam's states and update.
-enum class Optimizer { Sgd, SgdMomentum, Adam, Lion, Adafactor, Muon };
+/// Muon and BasisRotation update matrices of layers; all other weights have Adam's states and
+/// update.
+enum class Optimizer { Sgd, SgdMomentum, Adam, Lion, Adafactor, Muon, BasisRotation };
 
 /// Formats in which weights and states are stored.
 enum class NumberFormat { Fp32, Fp16, Bf16, Fp8, Int8, Mxfp8, Nvfp4, Nf4 };
@@ -43,6 +44,9 @@ struct OptimizerRule {
   std::optional<NumberFormat> weights = {};
   int weight_copies = 2;                    // of `weights`: one is read by rows, one by columns
   std::optional<NumberFormat> frozen = {};  // of those that are not trained; none: `weights`
+  bool shorter_sides = false;               // BasisRotation: they alone have bases
+  int basis_every = 10;                     // BasisRotation: updates from a basis to the next
+  int predictions = 0;  // copies of the weights that an update makes, moved on along its moments
 
   OptimizerRule(Optimizer optimizer = Optimizer::SgdMomentum) : kind(optimizer) {}
   bool operator==(const OptimizerRule&) const = default;
@@ -61,9 +65,11 @@ struct WeightMatrix {
 /// Weights that a device holds, by what optimisers tell apart.
 struct WeightCount {
   std::int64_t all = 0;
-  std::int64_t hidden = 0;  // of matrices of layers
-  std::int64_t matrix = 0;  // of all matrices
-  double lines = 0;         // rows and columns of all matrices
+  std::int64_t hidden = 0;   // of matrices of layers
+  std::int64_t matrix = 0;   // of all matrices
+  double lines = 0;          // rows and columns of all matrices
+  double squares = 0;        // of the sides of matrices of layers, squared
+  double least_squares = 0;  // of their shorter sides
 
   WeightCount(std::int64_t parameters = 0) : all(parameters) {}
   WeightCount(std::int64_t parameters, const std::vector<WeightMatrix>& matrices);
@@ -86,7 +92,10 @@ struct Footprint {
   Bytes made_gradients;  // gradients of a backward, where they stay beside those that add them up
   Bytes update_buffers;  // of updates, where the allocator keeps them
   Bytes update_copies;   // made by an update, let go when the next step begins: in no total
-  Bytes total() const { return weights + gradients + optimizer + made_gradients + update_buffers; }
+  Bytes predicted;       // weights that forwards or backwards read in place of the newest
+  Bytes total() const {
+    return weights + gradients + optimizer + made_gradients + update_buffers + predicted;
+  }
 };
 Footprint& operator+=(Footprint& a, const Footprint& b);
 /// Returns the bytes of weights, gradients and states. `fp32_gradients`: gradients are kept in fp32
@@ -111,5 +120,13 @@ std::vector<Work> update_work(const WeightCount& weights, const OptimizerRule& r
 /// muon_num_ns_steps and muon_tp_mode "duplicated" (optimizer_config.py, commit
 /// d98e8a64ddf34856e74b24714e3bedb2f5a39553).
 std::vector<Work> orthogonal_work(const std::vector<WeightMatrix>& matrices, double element);
+/// Returns the products by which BasisRotation updates each hidden matrix, in fp32, on every device
+/// of a tensor group. An update adds G Gt and Gt G to their averages, turns the gradient and the
+/// first moment into the bases and the step back; every `basis_every` of them take new bases by one
+/// power iteration and a QR factorisation, spread evenly over all. Source: the authors' code of
+/// arXiv 2602.03515 (joonkyoo/basis-rotation 7d3712d, optim/basis_rotation.py, "2nd"), which is
+/// SOAP's (arXiv 2409.11321). QR by reflections, Q formed: 8/3 n n n flops (Golub and Van Loan).
+std::vector<Work> rotation_work(const std::vector<WeightMatrix>& matrices,
+                                const OptimizerRule& rule);
 
 }  // namespace interlock

@@ -22,9 +22,13 @@ void append(std::vector<Work>& works, const Work& work, OpRole role,
 std::vector<Work> update_of(const Module& module, const BuildOptions& options) {
   std::vector<Work> works =
       update_work(weights_of(module), options.optimizer, options.precision, options.framework);
-  if (options.optimizer.kind != Optimizer::Muon) return works;
-  const double element = element_bytes(options.precision);
-  for (const Work& work : orthogonal_work(module.matrices, element)) works.push_back(work);
+  std::vector<Work> products;
+  if (options.optimizer.kind == Optimizer::Muon) {
+    products = orthogonal_work(module.matrices, element_bytes(options.precision));
+  } else if (options.optimizer.kind == Optimizer::BasisRotation) {
+    products = rotation_work(module.matrices, options.optimizer);
+  }
+  works.insert(works.end(), products.begin(), products.end());
   return works;
 }
 

@@ -119,6 +119,7 @@ Measured measure(const Entry& entry, const std::vector<ReadResult>& results) {
   measured.unit = scale.size;
   const bool ratio = measured.label.find("×") != std::string::npos;
   measured.decimals = ratio || measured.key == "quality" ? 2 : scale.decimals;
+  if (measured.key == "staleness") measured.decimals = 0;
   if (measured.key == "throughput") measured.label += " (" + rates_of(results).unit + ")";
   if (measured.key == "quality") measured.label = quality_words(results);
   if (measured.key.ends_with("cost")) measured.label += " (" + currency_words(results) + ")";

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include "base/error.h"
@@ -164,6 +165,25 @@ void read_metrics(const JsonNode& node, ReadResult& result, Diagnostics& diagnos
   result.quality_measure = words_at(node, "/scenario/quality/measure");
 }
 
+/// Adds what the device that has most of a class holds of it at its peak, and the most staleness.
+void add_most(const JsonNode& node, ReadResult& result) {
+  using enum MemoryClass;
+  for (const auto& [key, memory_class] :
+       {std::pair("weights_bytes", Weights), std::pair("weight_versions_bytes", WeightVersions),
+        std::pair("gradients_bytes", Gradients), std::pair("states_bytes", Optimizer)}) {
+    double& most = result.values[key] = 0;
+    for (const ReadDevice& device : result.simulated) {
+      most = std::max(most, device.memory[static_cast<std::size_t>(memory_class)]);
+    }
+  }
+  const auto staleness = node_at(node, "/staleness");
+  if (!staleness || staleness->value->kind != Kind::Object) return;
+  for (const JsonMember& member : staleness->value->members) {
+    double& most = result.values["most_staleness"];
+    most = std::max(most, std::strtod(member.first.c_str(), nullptr));
+  }
+}
+
 /// Adds the metrics that follow from arrays of the result.
 void add_totals(const JsonNode& node, ReadResult& result) {
   double memory = 0, stash = 0;
@@ -217,6 +237,7 @@ ReadResult read_result(const JsonNode& node, Diagnostics& diagnostics) {
     report(diagnostics, node.child("devices"), "has no device; expected at least one");
   }
   add_totals(node, result);
+  add_most(node, result);
   const auto scenario = reader.get("scenario");
   if (scenario && scenario->value->kind == Kind::Object) {
     JsonValue document = *scenario->value;

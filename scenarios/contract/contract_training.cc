@@ -13,8 +13,9 @@ namespace {
 constexpr double kLargestBatch = 1e9, kMostTraffic = 100;
 
 const std::vector<std::string>& optimizer_kinds() {
-  static const std::vector<std::string> kinds = {"sgd",       "sgd-momentum", "adam",      "adamw",
-                                                 "adam-8bit", "lion",         "adafactor", "muon"};
+  static const std::vector<std::string> kinds = {"sgd",       "sgd-momentum", "adam",
+                                                 "adamw",     "adam-8bit",    "lion",
+                                                 "adafactor", "muon",         "basis-rotation"};
   return kinds;
 }
 
@@ -398,14 +399,27 @@ ContractObject optimizer() {
            "`adam-8bit` two in `int8`. `adafactor`: a second moment of a number for each row and "
            "column of a matrix, and no first (arXiv 1804.04235). `muon`: one moment of matrices of "
            "layers, which five steps of Newton and Schulz make orthogonal at every update; adam "
-           "for all other weights. Under ZeRO each device does that for its share of the "
+           "for all other weights. `basis-rotation`: adam in the eigenvectors of the gradients' "
+           "covariance (SOAP, arXiv 2409.11321; arXiv 2602.03515 against stale gradients), of "
+           "matrices of layers, with a moving average and a basis for each side of a matrix; adam "
+           "for all other weights. Under ZeRO each device does either for its share of the "
            "matrices."},
           {"masters", one_of({"fp32", "fp16", "bf16", "none"}), "fp32",
            "Format of the copy of the weights that updates are added to, beside weights of 16 or "
            "8 bits."},
           {"first_moment", moment, "fp32; with adam-8bit int8",
            "Format of the first moment, or the only one. `int8`: a scale for each 256 numbers."},
-          {"second_moment", moment, "fp32; with adam-8bit int8", "Format of the second moment."}}};
+          {"second_moment", moment, "fp32; with adam-8bit int8", "Format of the second moment."},
+          {"sides", one_of({"both", "shorter"}), "both",
+           "`basis-rotation`: sides of a matrix that have a basis, both or its shorter one."},
+          {"basis_every", whole(1, 1e6), "10",
+           "`basis-rotation`: updates from a basis to the next. The time of a new one (a power "
+           "iteration and a QR factorisation) is spread over them."},
+          {"predictions", whole(0, 2), "0",
+           "Copies of the weights that each update makes beside the newest, moved on along the "
+           "first moment: 1 is what forwards read (PipeOptim, arXiv 2312.00839), 2 what forwards "
+           "and backwards read (SpecTrain, arXiv 1809.02839). For schedules that do not flush, "
+           "without ZeRO."}}};
 }
 
 ContractObject wide_layers() {

@@ -13,6 +13,7 @@
 #include "scenarios/load/loader.h"
 #include "scenarios/load/read_stage_layouts.h"
 #include "scenarios/load/schedules/check_copies.h"
+#include "scenarios/load/training/read_optimizer.h"
 #include "sim/plan/stage_cost.h"
 #include "sim/plan/vocabulary.h"
 
@@ -320,15 +321,6 @@ std::optional<int> fit_stages(const Sections& sections, const JsonNode& document
   return size->stages;
 }
 
-/// Reports an optimiser that cannot work on weights as they are divided.
-void check_optimizer(const Question& question, const JsonNode& document, Diagnostics& diagnostics) {
-  if (question.training().optimizer.kind != Optimizer::Muon ||
-      question.layout.data_parallel.zero_stage < 3)
-    return;
-  report(diagnostics, document.child("parallel").child("zero_stage"),
-         "divides every matrix, and muon makes whole ones orthogonal; expected 0 to 2");
-}
-
 /// Reports weight gradients of a readout that cannot be put off. `keys.schedule` says so.
 void check_deferral(const Question& question, const TrainingKeys& keys, const ModelGraph& graph,
                     Diagnostics& diagnostics) {
@@ -433,10 +425,12 @@ std::string vocabulary_problem(const Layout& layout, const Training& training,
     return "its first rank has the first stage, and its last the last; expected no "
            "parallel.placement, or each stage on the rank of its number";
   }
-  if (layout.data_parallel.zero_stage >= 2 ||
+  // ZeRO 2 divides the gradients of several backwards when they are added up, as ZeRO 1 does.
+  const int zero_stage = layout.data_parallel.zero_stage;
+  if (zero_stage >= 3 || (zero_stage == 2 && training.micro_batches == 1) ||
       layout.data_parallel.gradient_reduction == GradientReduction::MicroBatch) {
     return "weights or gradients of every backward are exchanged at once; expected it with "
-           "zero_stage 0 or 1 and \"gradient_reduction\" \"step\"";
+           "zero_stage 0 or 1, or 2 of several micro-batches, and \"gradient_reduction\" \"step\"";
   }
   if (layout.mesh.replicas() > 1 && layout.data_parallel.overlap_gradients) {
     return "gradients of its parts come behind those of the last backward; expected "

@@ -10,50 +10,13 @@
 #include "scenarios/contract/contract.h"
 #include "scenarios/contract/read_framework.h"
 #include "scenarios/load/loader.h"
+#include "scenarios/load/training/read_optimizer.h"
 
 namespace interlock {
 namespace {
 
-constexpr std::array kOptimizers = {Optimizer::Sgd,       Optimizer::SgdMomentum, Optimizer::Adam,
-                                    Optimizer::Adam,      Optimizer::Adam,        Optimizer::Lion,
-                                    Optimizer::Adafactor, Optimizer::Muon};
-constexpr int kEightBitAdam = 4;
-constexpr std::array kMoments = {NumberFormat::Fp32, NumberFormat::Fp16, NumberFormat::Bf16,
-                                 NumberFormat::Fp8, NumberFormat::Int8};
-constexpr int kNoMasters = 3;
 constexpr std::array kWeights = {NumberFormat::Fp32,  // of the training, see below
                                  NumberFormat::Fp8, NumberFormat::Mxfp8, NumberFormat::Nvfp4};
-
-OptimizerRule rule_of(int kind) {
-  OptimizerRule rule(kOptimizers[static_cast<std::size_t>(kind)]);
-  if (kind == kEightBitAdam) rule.first = rule.second = NumberFormat::Int8;
-  return rule;
-}
-
-OptimizerRule read_optimizer(const JsonNode& node, Diagnostics& diagnostics) {
-  if (node.value->kind == JsonValue::Kind::String) {
-    const auto kind = read_choice(node, contract_names("training", "optimizer"), diagnostics);
-    return kind ? rule_of(*kind) : OptimizerRule();
-  }
-  if (node.value->kind != JsonValue::Kind::Object) {
-    report(diagnostics, node, "expected \"adam\" or {\"kind\": \"adam\", \"masters\": \"none\"}");
-    return {};
-  }
-  Section section(contract_object("training.optimizer"), node, diagnostics);
-  section.require("kind", "an optimiser, e.g. \"adam\"");
-  OptimizerRule rule = rule_of(section.choice("kind", 1));
-  const int masters = section.choice("masters");
-  rule.masters = masters != kNoMasters;
-  if (rule.masters) rule.master = kMoments[static_cast<std::size_t>(masters)];
-  const auto moment = [&](std::string_view key, NumberFormat& format) {
-    if (!section.get(key)) return;
-    format = kMoments[static_cast<std::size_t>(section.choice(key, 0))];
-  };
-  moment("first_moment", rule.first);
-  moment("second_moment", rule.second);
-  section.finish();
-  return rule;
-}
 
 /// Reads which layers are in 16 bits, where the training has fewer.
 void read_wide_layers(const JsonNode& node, TrainingKeys& training, Diagnostics& diagnostics) {

@@ -117,6 +117,7 @@ std::array<Bytes, kMemoryClasses> resident_bytes(const LowerInputs& inputs,
         state.gradients * (1 + further_sums(inputs.policy)) + state.made_gradients;
     at(MemoryClass::Optimizer) += state.optimizer + state.update_buffers;
     at(MemoryClass::Communication) += inputs.stages[stage].outer_buffer;
+    at(MemoryClass::WeightVersions) += state.predicted;
     const auto& versions = inputs.schedule.weight_versions;
     if (!versions.empty()) at(MemoryClass::WeightVersions) += state.weights * versions[stage];
     const int from = OpCosts(inputs).before(stage);

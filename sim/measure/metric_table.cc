@@ -38,6 +38,19 @@ Known largest(const Metrics& metrics) {
   return most.value();
 }
 
+template <MemoryClass memory_class>
+Known most_of(const Metrics& metrics) {
+  Bytes most(0);
+  for (const DeviceMetrics& device : metrics.devices) {
+    most = std::max(most, device.memory[static_cast<std::size_t>(memory_class)]);
+  }
+  return most.value();
+}
+
+Known most_stale(const Metrics& metrics) {
+  return metrics.staleness.empty() ? std::nullopt : Known(metrics.staleness.rbegin()->first);
+}
+
 Known used_memory(const Metrics& metrics) {
   Known most;
   for (const DeviceMetrics& device : metrics.devices) {
@@ -158,6 +171,20 @@ const std::vector<MetricRow>& step_metrics() {
       {"peak_stash_bytes", nullptr, "stash", "stash", Size, kLess, kFirst, Growth::Formula, 0,
        largest<&DeviceMetrics::peak_stash>,
        "most bytes of stash that any of the `devices` ever keeps"},
+      {"weights_bytes", nullptr, "weights", "weights", Size, kLess, kNone, Growth::Formula, 0,
+       most_of<MemoryClass::Weights>, "weights of the device that holds most, at its peak"},
+      {"weight_versions_bytes", nullptr, "versions", "weight versions", Size, kLess, kNone,
+       Growth::Formula, 0, most_of<MemoryClass::WeightVersions>,
+       "weight versions of the device that holds most, at its peak"},
+      {"gradients_bytes", nullptr, "gradients", "gradients", Size, kLess, kNone, Growth::Formula, 0,
+       most_of<MemoryClass::Gradients>, "gradients of the device that holds most, at its peak"},
+      {"states_bytes", nullptr, "states", "optimiser states", Size, kLess, kNone, Growth::Formula,
+       0, most_of<MemoryClass::Optimizer>,
+       "optimiser states of the device that holds most, at its peak"},
+      {"most_staleness", nullptr, "staleness", "staleness", Count, kLess, kNone, Growth::Formula, 0,
+       most_stale,
+       "updates that a stage made between a micro-batch's forward and the update that used its "
+       "gradients, the most of all; null if nothing is trained"},
       {"traffic_bytes", nullptr, "traffic", "traffic", Size, kLess, kFirst, Growth::Formula, 0,
        traffic, "bytes of a step on all `links` together"},
       {"memory_capacity_bytes", "/memory_capacity_bytes", nullptr, nullptr, Size, kNeither, kFirst,

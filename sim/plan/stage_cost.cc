@@ -130,13 +130,21 @@ Bytes more_sent(const WeightCount& weights, const PriceInputs& inputs) {
          footprint_of(weights, inputs).weights;
 }
 
-/// Prices an update. Muon's products are of 16 bits where those of layers are narrower.
-OpCost price_update(const std::vector<Work>& work, PriceInputs inputs) {
-  const bool multiplies = inputs.optimizer.kind == Optimizer::Muon;
+/// Returns the precision of an update's products. Muon's have 16 bits where those of layers are
+/// narrower; those that turn gradients read fp32.
+Precision update_precision(const PriceInputs& inputs) {
+  std::vector<Precision> wanted;
+  if (inputs.optimizer.kind == Optimizer::BasisRotation)
+    wanted = {Precision::Tf32, Precision::Fp32};
   const bool narrow = product_format(inputs.precision).has_value();
-  if (multiplies && narrow && supports(inputs.device, Precision::Bf16)) {
-    inputs.precision = Precision::Bf16;
-  }
+  if (inputs.optimizer.kind == Optimizer::Muon && narrow) wanted = {Precision::Bf16};
+  const auto found = std::ranges::find_if(
+      wanted, [&](Precision precision) { return supports(inputs.device, precision); });
+  return found == wanted.end() ? inputs.precision : *found;
+}
+
+OpCost price_update(const std::vector<Work>& work, PriceInputs inputs) {
+  inputs.precision = update_precision(inputs);
   return price(work, inputs);
 }
 

@@ -159,5 +159,9 @@ TEST_CASE("the page docs/interlocking-today.md is what its commands write") {
   check_page("docs/interlocking-today.md", true);
 }
 
+TEST_CASE("the page docs/asynchronous.md is what its commands write") {
+  check_page("docs/asynchronous.md", true);
+}
+
 }  // namespace
 }  // namespace interlock::pages_test

@@ -125,6 +125,54 @@ TEST_CASE("Muon makes hidden matrices orthogonal by fifteen products each") {
   CHECK(flops == 3 * 5 * (4.0 * 16 * 16 * 64 + 2.0 * 16 * 16 * 16));
 }
 
+/// A rule that turns both sides of a matrix, or its shorter one.
+OptimizerRule rotation(bool shorter) {
+  OptimizerRule rule(Optimizer::BasisRotation);
+  rule.shorter_sides = shorter;
+  return rule;
+}
+
+TEST_CASE("basis rotation keeps an average and a basis of each side beside Adam's states") {
+  const double all = 4096.0 * 1024 + 1024;
+  CHECK(state_bytes(rotation(false)) == all * 12 + 2 * 4 * (4096.0 * 4096 + 1024.0 * 1024));
+  CHECK(state_bytes(rotation(true)) == all * 12 + 2 * 4 * 1024.0 * 1024);
+  INFO("an average is read and written, and the product that is added to it is read");
+  CHECK(update_work(some_weights(), rotation(true), Precision::Bf16)[0].bytes.value() ==
+        all * 28 + 3 * 4 * 1024.0 * 1024);
+}
+
+TEST_CASE("basis rotation turns gradient, moment and step, and makes bases every few updates") {
+  const std::vector<WeightMatrix> matrices = {
+      {.rows = 64, .columns = 16, .count = 3, .parameters = 3 * 64 * 16},
+      {.rows = 100, .columns = 16, .parameters = 1600, .hidden = false}};
+  const auto flops = [&](bool shorter, int every, bool factored) {
+    OptimizerRule rule = rotation(shorter);
+    rule.basis_every = every;
+    double sum = 0;
+    for (const Work& work : rotation_work(matrices, rule)) {
+      CHECK(counted_flops(work) == Flops(0));  // no model flop
+      if (factored == (work.variant == OpVariant::Factored)) sum += work.flops.value();
+    }
+    return sum;
+  };
+  INFO("of a side: G Gt, three turns, and a tenth of the three products of a power iteration");
+  const double narrow = 4 * 2.0 * 16 * 16 * 64 + 3 * 2.0 * 16 * 16 * 16 / 10;
+  const double wide = 4 * 2.0 * 64 * 64 * 16 + 3 * 2.0 * 64 * 64 * 64 / 10;
+  CHECK(flops(true, 10, false) == doctest::Approx(3 * narrow));
+  CHECK(flops(false, 10, false) == doctest::Approx(3 * (narrow + wide)));
+  CHECK(flops(true, 10, true) == doctest::Approx(3 * 8.0 / 3 * 16 * 16 * 16 / 10));
+  CHECK(flops(false, 1, true) == doctest::Approx(3 * 8.0 / 3 * (16 * 16 * 16 + 64 * 64 * 64)));
+}
+
+TEST_CASE("predicted weights are written by the update that they are ahead of") {
+  OptimizerRule rule(Optimizer::Adam);
+  rule.predictions = 2;
+  const Footprint held = footprint(1000, rule, Precision::Bf16);
+  CHECK(held.predicted.value() == 2 * 1000 * 2);
+  CHECK(held.total().value() == 1000 * (16 + 4));
+  CHECK(update_work(1000, rule, Precision::Bf16)[0].bytes.value() == 1000 * (28 + 4));
+}
+
 TEST_CASE("no parameters need no update") {
   CHECK(update_work(0, Optimizer::Adam, Precision::Bf16).empty());
 }

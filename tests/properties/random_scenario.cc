@@ -242,12 +242,12 @@ class Draw {
     chance(0.55) ? train_globally(keys) : train_by_parts(keys);
     if (transformer_) {
       keys["global_batch_size"] = micro_batches_ * data_ * context_;
-      keys["optimizer"] =
-          one_of<std::string>({"sgd", "adam", "adam-8bit", "lion", "adafactor", "muon"});
+      keys["optimizer"] = one_of<std::string>(
+          {"sgd", "adam", "adam-8bit", "lion", "adafactor", "muon", "basis-rotation"});
       if (chance(0.2)) {
         keys["optimizer"] = {{"kind", "adamw"}, {"masters", "none"}, {"first_moment", "bf16"}};
       }
-      whole_matrices_ = keys["optimizer"] == "muon";
+      whole_matrices_ = keys["optimizer"] == "muon" || keys["optimizer"] == "basis-rotation";
     }
     keys["micro_batches"] = micro_batches_;
     keys["steps"] = random_.integer(1, 4);

@@ -78,6 +78,25 @@ TEST_CASE("products in fp32 reach a share of their own") {
   CHECK(time(Precision::Bf16) == half);
 }
 
+TEST_CASE("QR factorisations take as long as those of SOAP that were measured on an H100") {
+  // NVIDIA-NeMo/Emerging-Optimizers, pull request 118: 12 layers, both sides of four matrices each.
+  Device h100 = round_device();
+  h100.peak[static_cast<std::size_t>(Precision::Fp32)] = FlopsPerSecond(66.9e12);
+  const auto predicted = [&](double hidden) {
+    const double mlp = 4096, qkv = 3 * hidden;
+    double cubes = 0;
+    for (const double side : {hidden, qkv, hidden, hidden, hidden, mlp, mlp, hidden}) {
+      cubes += side * side * side;
+    }
+    const Work work = {.op_class = OpClass::Optimizer,
+                       .flops = Flops(12 * 8.0 / 3 * cubes),
+                       .variant = OpVariant::Factored};
+    return time_of(work, h100, Precision::Bf16).value();
+  };
+  CHECK(predicted(1024) == doctest::Approx(1.225).epsilon(0.2));
+  CHECK(predicted(2048) == doctest::Approx(2.210).epsilon(0.2));
+}
+
 TEST_CASE("a measured duration is returned as it stands") {
   check_time(measured_work(Seconds(0.125)), 0.125, "measured: 125 ms, whatever the device");
   const Device bare{.name = "bare"};

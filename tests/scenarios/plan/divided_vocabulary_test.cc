@@ -67,6 +67,25 @@ TEST_CASE("every rank holds an equal part of the embedding and of the readout, i
   }
 }
 
+TEST_CASE("ZeRO 2 divides the states of a divided vocabulary, and its gradients once a step") {
+  const double layer = 12 * kHidden * kHidden + 13 * kHidden, ends = (128 + 2) * kHidden;
+  const double all = 4 * layer + 2 * kVocabulary * kHidden + ends;  // places, a norm
+  for (const char* const ways : {"vocab-1", "vocab-2"}) {
+    const auto trained = [&](const std::string& zero, const std::string& fold) {
+      return on_ranks(2, {R"(cluster={"machine": "dgx-a100-80g", "devices": 4})", divided(ways),
+                          R"(parallel={"pipeline": 2, "data": 2, "overlap_gradients": false,
+                             "overlap_weights": false, "zero_stage": )" +
+                              zero + "}",
+                          "training.global_batch_size=24", "simulate.fold=" + fold});
+    };
+    const std::vector<double> held = states_of(trained("2", "auto"));  // whole gradients
+    CHECK(held[0] + held[1] == doctest::Approx(all * (2 + 2 + 12 / 2)));
+    const double step = step_of(run(trained("1", "auto")));
+    CHECK(step_of(run(trained("2", "auto"))) == step);
+    CHECK(step_of(run(trained("2", "none"))) == doctest::Approx(step).epsilon(1e-9));
+  }
+}
+
 TEST_CASE("the first rank of a V, which has both ends of a model, holds a part of them, too") {
   for (const int ranks : {2, 4}) {
     const double words = 2 * kVocabulary * kHidden * 16, part = words / ranks;
@@ -260,10 +279,14 @@ TEST_CASE("what has no part of a vocabulary, or cannot wait for one, is refused 
         place +
             "gradients of its parts come behind those of the last backward; expected "
             "\"overlap_gradients\" false beside it");
-  CHECK(refused({four, "parallel.data=2", "parallel.zero_stage=2", divided("vocab-1")}) ==
-        place +
-            "weights or gradients of every backward are exchanged at once; expected it with "
-            "zero_stage 0 or 1 and \"gradient_reduction\" \"step\"");
+  for (const char* more : {"parallel.zero_stage=3", "training.micro_batch_size=6",
+                           "parallel.gradient_reduction=micro_batch"}) {
+    CHECK(refused({four, "parallel.data=2", "parallel.zero_stage=2", more, divided("vocab-1")}) ==
+          place +
+              "weights or gradients of every backward are exchanged at once; expected it with "
+              "zero_stage 0 or 1, or 2 of several micro-batches, and \"gradient_reduction\" "
+              "\"step\"");
+  }
   CHECK(refused({R"(training.offload={"optimizer": 1})", divided("vocab-1")}) ==
         place +
             "what leaves for hosts leaves beside forwards and backwards alone; expected no "

@@ -38,6 +38,8 @@ TEST_CASE("the schema takes every scenario that is shipped") {
 const std::set<std::string> kNeedsTheLoader = {
     "absurd",
     "balanced_batch_of_1f1b",
+    "bases_of_adam",
+    "bases_of_parts",
     "batch_not_divisible",
     "batch_of_replicas",
     "bf16_layers_of_bf16",
@@ -102,6 +104,9 @@ const std::set<std::string> kNeedsTheLoader = {
     "partition_too_long",
     "phases_and_barrier",
     "precision_of_device",
+    "predictions_of_1f1b",
+    "predictions_of_parts",
+    "predictions_without_moment",
     "recompute_group_of_local",
     "recompute_part_of_others",
     "round_of_gpipe",
