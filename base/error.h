@@ -26,6 +26,9 @@ struct Diagnostic {
   int line = 0;
   std::string path;
   std::string message;  // "unknown schedule "x"; expected ..."
+  /// Whether the value is no such thing as is wanted there, whatever else is written: 17 for a
+  /// name.
+  bool wrong_type = false;
 
   /// Returns `file:line: path: message`, without what is unknown.
   std::string text() const;
@@ -53,7 +56,8 @@ class Diagnostics {
  public:
   /// Adds `file:line: path: message`. A line of 0 (e.g. of an override) and an empty path are left
   /// out.
-  void add(std::string_view file, int line, std::string_view path, std::string_view message);
+  void add(std::string_view file, int line, std::string_view path, std::string_view message,
+           bool wrong_type = false);
   /// Adds those of `others` that are not among the mistakes yet.
   void add_new(const Diagnostics& others);
   bool empty() const { return messages_.empty(); }

@@ -94,7 +94,8 @@ struct JsonNode {
 };
 
 /// Adds one diagnostic at `node`. REQUIRES: it has a value.
-void report(Diagnostics& diagnostics, const JsonNode& node, std::string_view message);
+void report(Diagnostics& diagnostics, const JsonNode& node, std::string_view message,
+            bool wrong_type = false);
 
 // Reads of one node. Each adds a diagnostic and returns nothing if the value does not fit.
 std::optional<bool> read_boolean(const JsonNode& node, Diagnostics& diagnostics);

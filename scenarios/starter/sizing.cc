@@ -152,6 +152,7 @@ Starter check_names(const SizingQuestion& question) {
       const JsonValue document = document_of(question, machine, starter);
       check_conditions(document);
       refuse_unknown(document);
+      request_of(document);
       const Cluster cluster = cluster_of(document);
       if (question.aims.budget) check_budget(*question.aims.budget, machine, cluster);
     } catch (const Error& error) {

@@ -125,12 +125,32 @@ TEST_CASE("a setting that every plan chooses by itself is refused, with what to 
   CHECK(has(refused("training={\"schedule\": \"gpipe\"}"), "'search.schedule=[\"gpipe\"]'"));
 }
 
-TEST_CASE("a slip in a key or a name is told before any plan is listed, by plan and by search") {
+TEST_CASE("a value of a wrong type that every plan chooses is refused as what it is") {
+  const auto refused = [](const std::string& set) {
+    SizingQuestion question = small_question();
+    question.overrides = {set};
+    return refusal(question);
+  };
+  CHECK(refused("parallel.zero_stage=x") ==
+        "--set parallel.zero_stage: expected a whole number from 0 to 3, got \"x\"; each plan "
+        "chooses it: --set 'search.zero_stage=[...]'");
+  CHECK(has(refused("training.recompute=17"), "expected a name or an object"));
+  CHECK(has(refused("search.zero_stage=x"), "/search/zero_stage: expected a whole number"));
+}
+
+TEST_CASE("a slip in a key, name or type is told before any plan is listed, by plan and search") {
   for (const auto& [set, told] :
        {std::pair{"training.precison=bf16", "/training/precison: unknown key; did you mean"},
         {"training.precision=bf17", "/training/precision: unknown name \"bf17\""},
         {"parallel.sequenze_parallel=true", "/parallel/sequenze_parallel: unknown key"},
         {"simulate.engin=native", "/simulate/engin: unknown key"},
+        {"training.precision=17", "/training/precision: wrong type; expected a name"},
+        {"training.strategy=17", "/training/strategy: expected the name of a strategy"},
+        {"training.optimizer=true", "/training/optimizer: expected \"adam\" or"},
+        {"training.framework=5", "/training/framework: wrong type; expected a name"},
+        {"training.offload=3", "/training/offload: expected an object, got 3"},
+        {"parallel.sequence_parallel=7", "/parallel/sequence_parallel: expected true or false"},
+        {"cluster.port.latency=3", "/cluster/port/latency: a plain number has no unit"},
         {"model.layerz=3", "/model/layerz: unknown key"}}) {
     CAPTURE(set);
     SizingQuestion question = small_question();
