@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/answers/search_report.h"
+#include "reports/headlines/economics_headlines.h"
 #include "reports/result/scenario_json.h"
 #include "reports/words/encode.h"
 
@@ -122,6 +123,7 @@ std::string search_json(const SearchResult& result) {
                             ? Json(nullptr)
                             : Json(reserve_words(result.scenario, result.request.limits.reserve))},
             {"counts", counts_json(result.counts)}};
+  add_confidence(json, result.confidence);
   json["plans"] = Json::array();
   for (const FoundPlan& plan : result.plans) {
     json["plans"].push_back(plan_json(plan, result.plans.front(), result.request.aim));
