@@ -25,10 +25,8 @@ struct Diagnostic {
   std::string file;
   int line = 0;
   std::string path;
-  std::string message;  // "unknown schedule "x"; expected ..."
-  /// Whether the value is no such thing as is wanted there, whatever else is written: 17 for a
-  /// name.
-  bool wrong_type = false;
+  std::string message;      // "unknown schedule "x"; expected ..."
+  bool wrong_type = false;  // whatever else is written: e.g. 17 for a name
 
   /// Returns `file:line: path: message`, without what is unknown.
   std::string text() const;

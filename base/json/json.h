@@ -3,8 +3,7 @@
 //
 // parse_json gives a plain tree. ObjectReader reads one object of it key by key: each read names
 // the key, what is acceptable and a default; anything else becomes a Diagnostic and the default is
-// returned, so that reading goes on and all mistakes of a file are reported together. finish()
-// reports every key that no reader asked for, with the nearest known one.
+// returned, so that all mistakes are reported together. finish() reports keys that none asked for.
 #pragma once
 
 #include <memory>

@@ -6,6 +6,7 @@
 #include "reports/headlines/economics_headlines.h"
 #include "reports/result/scenario_json.h"
 #include "reports/words/encode.h"
+#include "scenarios/contract/contract.h"
 
 namespace interlock {
 namespace {
@@ -40,6 +41,14 @@ Json counts_json(const SearchCounts& counts) {
   }
   if (counts.unfinished > 0) json["first_failure"] = clean_utf8(counts.failure);
   return json;
+}
+
+/// Returns the precision that the scenario of `plan` says, or leaves as it is.
+std::string precision_of(const FoundPlan& plan) {
+  const JsonValue* training = plan.document.find("training");
+  const JsonValue* own = training != nullptr ? training->find("precision") : nullptr;
+  if (own != nullptr) return own->text;
+  return contract_key(contract_object("training"), "precision").value->text;
 }
 
 Json plan_json(const FoundPlan& plan, const FoundPlan& best, Aim aim) {
@@ -79,6 +88,7 @@ Json found_json(const FoundPlan& plan) {
             {"expert_tensor", layout.expert_tensor},
             {"zero_stage", layout.zero_stage},
             {"micro_batch_size", layout.micro_batch_size},
+            {"precision", precision_of(plan)},
             {"strategy", value_json(layout.strategy)},
             {"recompute", value_json(layout.recompute)},
             {"schedule", value_json(plan.order.schedule)},

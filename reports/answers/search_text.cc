@@ -221,6 +221,7 @@ std::string plan_table(const SearchResult& result, const std::vector<const Found
   add("ZeRO", true, [](P plan) { return zero_words(plan); });
   add("Micro-batch", true, [](P plan) { return std::to_string(plan.layout.micro_batch_size); });
   add("Recompute", false, [](P plan) { return recompute_words(plan.layout.recompute); });
+  add("Precision", false, [](P plan) { return precision_words(plan); });
   add("Options", false, [](P plan) { return option_words(plan.layout); });
   add("Schedule", false, [](P plan) {
     const std::string name = words_of_value(plan.order.schedule);
