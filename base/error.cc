@@ -25,13 +25,13 @@ std::string Diagnostic::text() const {
 }
 
 void Diagnostics::add(std::string_view file, int line, std::string_view path,
-                      std::string_view message) {
+                      std::string_view message, bool wrong_type) {
   if (full()) {
     ++dropped_;
     return;
   }
-  mistakes_.push_back(
-      {printable(file, kLongestPlace), line, printable(path, kLongestPlace), std::string(message)});
+  mistakes_.push_back({printable(file, kLongestPlace), line, printable(path, kLongestPlace),
+                       std::string(message), wrong_type});
   messages_.push_back(mistakes_.back().text());
 }
 
@@ -42,7 +42,7 @@ void Diagnostics::add_new(const Diagnostics& others) {
       continue;
     }
     const Diagnostic& other = others.mistakes_[i];
-    add(other.file, other.line, other.path, other.message);
+    add(other.file, other.line, other.path, other.message, other.wrong_type);
   }
 }
 

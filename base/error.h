@@ -25,7 +25,8 @@ struct Diagnostic {
   std::string file;
   int line = 0;
   std::string path;
-  std::string message;  // "unknown schedule "x"; expected ..."
+  std::string message;      // "unknown schedule "x"; expected ..."
+  bool wrong_type = false;  // whatever else is written: e.g. 17 for a name
 
   /// Returns `file:line: path: message`, without what is unknown.
   std::string text() const;
@@ -53,7 +54,8 @@ class Diagnostics {
  public:
   /// Adds `file:line: path: message`. A line of 0 (e.g. of an override) and an empty path are left
   /// out.
-  void add(std::string_view file, int line, std::string_view path, std::string_view message);
+  void add(std::string_view file, int line, std::string_view path, std::string_view message,
+           bool wrong_type = false);
   /// Adds those of `others` that are not among the mistakes yet.
   void add_new(const Diagnostics& others);
   bool empty() const { return messages_.empty(); }

@@ -93,6 +93,7 @@ std::string plan_json(const InitOptions& options, const Starter& starter) {
        {"step_time_s", json_number(starter.step_time.value())},
        {"peak_memory_bytes", json_number(starter.peak_memory.value())},
        {"reserve", json_text(starter.reserve)},
+       {"efficiencies_of", json_text(starter.lender.empty() ? "its own" : starter.lender)},
        {"proven", json_boolean(starter.unproven == 0)},
        {"left_out", starter.left_out.empty() ? JsonValue() : json_text(starter.left_out)},
        {"fits_in_memory", json_boolean(starter.fits)}});
@@ -125,6 +126,7 @@ void init(InitOptions options) {
   write_file(options.out, starter_text(starter, folder));
   if (!options.quiet) {
     if (!starter.share.empty()) tell("note: " + starter.share);
+    if (!starter.borrowed.empty()) tell("note: " + starter.borrowed);
     tell("wrote " + options.out + "; interlock simulate " + options.out);
     if (!starter.fits) tell("no plan that was tried fits; the file says what it lacks");
     if (starter.unproven > 0) {

@@ -106,7 +106,8 @@ std::optional<ModelObject> find_as_written(const JsonNode& model, Diagnostics& d
     default:
       report(diagnostics, model,
              "wrong kind of value for a model; expected the name of a model in the zoo, the path "
-             "of a model file, or an object");
+             "of a model file, or an object",
+             true);
       return std::nullopt;
   }
 }

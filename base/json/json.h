@@ -3,8 +3,7 @@
 //
 // parse_json gives a plain tree. ObjectReader reads one object of it key by key: each read names
 // the key, what is acceptable and a default; anything else becomes a Diagnostic and the default is
-// returned, so that reading goes on and all mistakes of a file are reported together. finish()
-// reports every key that no reader asked for, with the nearest known one.
+// returned, so that all mistakes are reported together. finish() reports keys that none asked for.
 #pragma once
 
 #include <memory>
@@ -94,7 +93,8 @@ struct JsonNode {
 };
 
 /// Adds one diagnostic at `node`. REQUIRES: it has a value.
-void report(Diagnostics& diagnostics, const JsonNode& node, std::string_view message);
+void report(Diagnostics& diagnostics, const JsonNode& node, std::string_view message,
+            bool wrong_type = false);
 
 // Reads of one node. Each adds a diagnostic and returns nothing if the value does not fit.
 std::optional<bool> read_boolean(const JsonNode& node, Diagnostics& diagnostics);

@@ -17,12 +17,13 @@ using Dimension = WrittenQuantity::Dimension;
 
 constexpr std::size_t kFewNames = 12;  // as many are listed in a message
 
-void report_unexpected(Diagnostics& diagnostics, const JsonNode& node, std::string_view wrong,
-                       std::string_view expected) {
+/// Reports a value that is not `kind`, or is out of range.
+void report_unexpected(Diagnostics& diagnostics, const JsonNode& node, Kind kind,
+                       std::string_view wrong, std::string_view expected) {
   std::string message(wrong);
   if (!wrong.empty()) message += "; ";
   message += "expected " + std::string(expected) + ", got " + described(*node.value);
-  report(diagnostics, node, message);
+  report(diagnostics, node, message, node.value->kind != kind);
 }
 
 std::string number_text(double number) {
@@ -76,7 +77,8 @@ std::optional<Result> read_quantity(const JsonNode& node, const Asked& asked,
     const auto meant = quantity_meant(node.value->text);
     report(diagnostics, node,
            std::string(wrong) + "; expected " + asked.what + ", got " + described(*node.value) +
-               (meant ? " (did you mean " + in_quotes(*meant) + "?)" : ""));
+               (meant ? " (did you mean " + in_quotes(*meant) + "?)" : ""),
+           !quantity || quantity->dimension != asked.dimension);
     return std::nullopt;
   }
   return Result(quantity->value);
@@ -96,16 +98,17 @@ std::string known_names(const std::vector<std::string>& names) {
 
 }  // namespace
 
-void report(Diagnostics& diagnostics, const JsonNode& node, std::string_view message) {
+void report(Diagnostics& diagnostics, const JsonNode& node, std::string_view message,
+            bool wrong_type) {
   CHECK(node.value != nullptr, "there is a value to report at: " + std::string(message));
   const std::string_view file = node.value->file ? *node.value->file : std::string_view{};
   const std::string& path = node.value->written ? *node.value->written : node.path;
-  diagnostics.add(file, node.value->line, path, message);
+  diagnostics.add(file, node.value->line, path, message, wrong_type);
 }
 
 std::optional<bool> read_boolean(const JsonNode& node, Diagnostics& diagnostics) {
   if (node.value->kind == Kind::Boolean) return node.value->boolean;
-  report_unexpected(diagnostics, node, "", "true or false");
+  report_unexpected(diagnostics, node, Kind::Boolean, "", "true or false");
   return std::nullopt;
 }
 
@@ -114,7 +117,7 @@ std::optional<double> read_number(const JsonNode& node, double least, double mos
   const double number = node.value->number;
   const bool fits = node.value->kind == Kind::Number && number >= least && number <= most;
   if (fits) return number;
-  report_unexpected(diagnostics, node, "", in_range("a number", least, most));
+  report_unexpected(diagnostics, node, Kind::Number, "", in_range("a number", least, most));
   return std::nullopt;
 }
 
@@ -123,13 +126,13 @@ std::optional<int> read_count(const JsonNode& node, int least, int most, Diagnos
   const bool fits = node.value->kind == Kind::Number && number >= least && number <= most &&
                     number == std::floor(number);
   if (fits) return static_cast<int>(number);
-  report_unexpected(diagnostics, node, "", in_range("a whole number", least, most));
+  report_unexpected(diagnostics, node, Kind::Number, "", in_range("a whole number", least, most));
   return std::nullopt;
 }
 
 std::optional<std::string> read_text(const JsonNode& node, Diagnostics& diagnostics) {
   if (node.value->kind == Kind::String) return node.value->text;
-  report_unexpected(diagnostics, node, "", "a string");
+  report_unexpected(diagnostics, node, Kind::String, "", "a string");
   return std::nullopt;
 }
 
@@ -166,7 +169,8 @@ std::optional<Joules> read_joules(const JsonNode& node, Diagnostics& diagnostics
 std::optional<int> read_choice(const JsonNode& node, const std::vector<std::string>& names,
                                Diagnostics& diagnostics) {
   if (node.value->kind != Kind::String) {
-    report_unexpected(diagnostics, node, "wrong type", "a name (" + known_names(names) + ")");
+    report_unexpected(diagnostics, node, Kind::String, "wrong type",
+                      "a name (" + known_names(names) + ")");
     return std::nullopt;
   }
   const auto found = std::find(names.begin(), names.end(), node.value->text);
@@ -182,7 +186,8 @@ std::optional<int> read_choice(const JsonNode& node, const std::vector<std::stri
 ObjectReader::ObjectReader(JsonNode node, Diagnostics& diagnostics)
     : node_(std::move(node)), diagnostics_(&diagnostics) {
   CHECK(node_.value != nullptr, "an ObjectReader has a value to read");
-  if (node_.value->kind != Kind::Object) report_unexpected(diagnostics, node_, "", "an object");
+  if (node_.value->kind != Kind::Object)
+    report_unexpected(diagnostics, node_, Kind::Object, "", "an object");
 }
 
 std::optional<JsonNode> ObjectReader::get(std::string_view key) {

@@ -88,4 +88,9 @@ void borrow_efficiency(Device& device, const std::vector<Lender>& lenders) {
   device.borrowed = BorrowedEfficiency{nearest->name, why(device, nearest->device)};
 }
 
+std::string borrowed_words(const Device& device) {
+  return in_quotes(device.name) + " states no efficiency; it borrows those of " +
+         device.borrowed->from + " (" + device.borrowed->why + ")";
+}
+
 }  // namespace interlock

@@ -35,4 +35,7 @@ std::string vendor_of(const Device& device);
 /// without lenders.
 void borrow_efficiency(Device& device, const std::vector<Lender>& lenders);
 
+/// Says from whom `device` borrows. REQUIRES: it does.
+std::string borrowed_words(const Device& device);
+
 }  // namespace interlock

@@ -86,7 +86,8 @@ std::optional<CatalogueEntry> find_entry(const JsonNode& node, const std::string
   if (node.value->kind != JsonValue::Kind::String) {
     report(diagnostics, node,
            "wrong type; expected a name, the path of a file, or an object, got " +
-               described(*node.value));
+               described(*node.value),
+           true);
     return std::nullopt;
   }
   if (is_path(node.value->text)) {

@@ -3,8 +3,10 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/answers/search_report.h"
+#include "reports/headlines/economics_headlines.h"
 #include "reports/result/scenario_json.h"
 #include "reports/words/encode.h"
+#include "scenarios/contract/contract.h"
 
 namespace interlock {
 namespace {
@@ -39,6 +41,14 @@ Json counts_json(const SearchCounts& counts) {
   }
   if (counts.unfinished > 0) json["first_failure"] = clean_utf8(counts.failure);
   return json;
+}
+
+/// Returns the precision that the scenario of `plan` says, or leaves as it is.
+std::string precision_of(const FoundPlan& plan) {
+  const JsonValue* training = plan.document.find("training");
+  const JsonValue* own = training != nullptr ? training->find("precision") : nullptr;
+  if (own != nullptr) return own->text;
+  return contract_key(contract_object("training"), "precision").value->text;
 }
 
 Json plan_json(const FoundPlan& plan, const FoundPlan& best, Aim aim) {
@@ -78,6 +88,7 @@ Json found_json(const FoundPlan& plan) {
             {"expert_tensor", layout.expert_tensor},
             {"zero_stage", layout.zero_stage},
             {"micro_batch_size", layout.micro_batch_size},
+            {"precision", precision_of(plan)},
             {"strategy", value_json(layout.strategy)},
             {"recompute", value_json(layout.recompute)},
             {"schedule", value_json(plan.order.schedule)},
@@ -122,6 +133,7 @@ std::string search_json(const SearchResult& result) {
                             ? Json(nullptr)
                             : Json(reserve_words(result.scenario, result.request.limits.reserve))},
             {"counts", counts_json(result.counts)}};
+  add_confidence(json, result.confidence);
   json["plans"] = Json::array();
   for (const FoundPlan& plan : result.plans) {
     json["plans"].push_back(plan_json(plan, result.plans.front(), result.request.aim));

@@ -30,6 +30,8 @@ std::string data_words(const PlanLayout& layout);
 std::string partition_words(const JsonValue& partition);
 /// Returns the stages of ZeRO that `plan` may have: "1 or 2".
 std::string zero_words(const FoundPlan& plan);
+/// Returns the precisions that `plan` may have, if a search chose among some: "bf16 or fp16".
+std::string precision_words(const FoundPlan& plan);
 /// Returns `amount` of a step a second and device.
 double per_device(const FoundPlan& plan, double amount);
 /// Returns "532 TFLOP/s/GPU, MFU 53.8%"; empty if that is unknown.

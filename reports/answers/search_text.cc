@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "reports/answers/search_report.h"
+#include "reports/headlines/economics_headlines.h"
 #include "reports/terminal/layout.h"
 #include "reports/words/scale.h"
 #include "scenarios/simulate/economics.h"
@@ -66,6 +67,7 @@ std::vector<Headline> answer(const SearchResult& result, const FoundPlan& best) 
     note += "; as if no messages met on a link: not simulated, as there are too many devices";
   }
   std::vector<Headline> headlines = {{"Step", format(Seconds(best.estimate.step_time)), note}};
+  for (Headline& range : range_headlines(result.confidence)) headlines.push_back(std::move(range));
   const double tokens = best.estimate.tokens, samples = best.estimate.samples;
   if (tokens > 0 || samples > 0) {
     headlines.push_back({tokens > 0 ? "Tokens/s/GPU" : "Samples/s/GPU",
@@ -94,6 +96,19 @@ std::vector<Headline> answer(const SearchResult& result, const FoundPlan& best) 
                          goal ? "until the goal" : "of a step"});
   }
   return headlines;
+}
+
+/// Says that predictions do not tell which of plan 1 and the next best is faster; or "".
+std::string near_tie_words(const SearchResult& result, const FoundPlan& best,
+                           const FoundPlan& next) {
+  const Confidence& confidence = result.confidence;
+  if (result.request.aim != Aim::Time || !confidence.range) return "";
+  const std::size_t time = static_cast<std::size_t>(Aim::Time);
+  const double slower = next.estimate.values[time] / best.estimate.values[time] - 1;
+  if (slower > confidence.range->typical) return "";
+  return "The first takes " + format_percent(slower) +
+         " longer, and the typical error on published rows is " +
+         format_percent(confidence.range->typical) + ", so the order may be the other way round.";
 }
 
 /// Says what plans that were not looked at may be.
@@ -206,6 +221,7 @@ std::string plan_table(const SearchResult& result, const std::vector<const Found
   add("ZeRO", true, [](P plan) { return zero_words(plan); });
   add("Micro-batch", true, [](P plan) { return std::to_string(plan.layout.micro_batch_size); });
   add("Recompute", false, [](P plan) { return recompute_words(plan.layout.recompute); });
+  add("Precision", false, [](P plan) { return precision_words(plan); });
   add("Options", false, [](P plan) { return option_words(plan.layout); });
   add("Schedule", false, [](P plan) {
     const std::string name = words_of_value(plan.order.schedule);
@@ -273,6 +289,8 @@ std::string search_text(const SearchResult& result, const TableStyle& style) {
   }
   if (!others.empty()) {
     text += "\n" + paragraph("Next best, and why they lost to plan 1", Ink::Strong, style);
+    const std::string tie = near_tie_words(result, best, *others.front());
+    if (!tie.empty()) text += paragraph(tie, Ink::Faint, style);
   }
   for (const FoundPlan* plan : others) {
     text += plan_words(*plan) + "\n";

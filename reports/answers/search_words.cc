@@ -88,6 +88,20 @@ std::string zero_words(const FoundPlan& plan) {
   return words;
 }
 
+std::string precision_words(const FoundPlan& plan) {
+  std::set<std::string> precisions;
+  const auto add = [&](const PlanLayout& layout) {
+    for (const Setting& option : layout.options) {
+      if (option.path == kTrainingPrecision) precisions.insert(option.value.text);
+    }
+  };
+  add(plan.layout);
+  for (const PlanLayout& other : plan.alike) add(other);
+  std::string words;
+  for (const std::string& one : precisions) words += (words.empty() ? "" : " or ") + one;
+  return words;
+}
+
 /// Names the machines of a mixed cluster in their order.
 std::string machine_words(const JsonValue& machines) {
   std::string words;
@@ -137,6 +151,7 @@ std::string words_of_option(const Setting& option) {
 std::string option_words(const PlanLayout& layout) {
   std::string words;
   for (const Setting& option : layout.options) {
+    if (option.path == kTrainingPrecision) continue;  // see precision_words()
     const std::string one = words_of_option(option);
     if (!one.empty()) words += (words.empty() ? "" : ", ") + one;
   }
@@ -174,6 +189,9 @@ std::string plan_words(const FoundPlan& plan) {
   if (plan.order.chunks > 1) words += " of " + std::to_string(plan.order.chunks) + " stages a rank";
   if (plan.order.partition.kind == JsonValue::Kind::Array) {
     words += ", stages of " + partition_words(plan.order.partition) + " modules";
+  }
+  if (const std::string precision = precision_words(plan); !precision.empty()) {
+    words += ", " + precision;
   }
   const std::string options = option_words(layout);
   return options.empty() ? words : words + ", " + options;

@@ -5,6 +5,7 @@
 
 #include "reports/answers/search_report.h"
 #include "reports/answers/sizing_report.h"
+#include "reports/headlines/economics_headlines.h"
 #include "reports/words/encode.h"
 
 namespace interlock {
@@ -29,6 +30,8 @@ Json row_json(const Sizing& sizing, std::size_t index) {
   json["proven"] = row.proven;
   json["left_out"] = row.left_out.empty() ? Json(nullptr) : Json(clean_utf8(row.left_out));
   json["on_front"] = row.on_front;
+  json["efficiencies_of"] = row.borrowed ? clean_utf8(row.borrowed->from) : "its own";
+  add_confidence(json, row.confidence);
   if (row.fits) {
     const auto& ranking = sizing.ranking;
     json["rank"] = std::find(ranking.begin(), ranking.end(), index) - ranking.begin() + 1;
@@ -59,6 +62,10 @@ std::string sizing_json(const Sizing& sizing) {
   json["recommendation"] = Json::array();
   for (const std::string& sentence : recommendation(sizing)) {
     json["recommendation"].push_back(clean_utf8(sentence));
+  }
+  json["near_tie"] = nullptr;
+  if (const std::optional<NearTie> tie = near_tie(sizing)) {
+    json["near_tie"] = {{"share", tie->share}, {"typical_error", tie->typical}};
   }
   json["rows"] = Json::array();
   for (std::size_t i = 0; i < sizing.rows.size(); ++i) json["rows"].push_back(row_json(sizing, i));

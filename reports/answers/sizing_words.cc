@@ -4,6 +4,8 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "base/text.h"
@@ -170,6 +172,13 @@ std::vector<std::string> recommendation(const Sizing& sizing) {
       "Next best: " + size_words(sizing, next) + ", " + format(next.time) + " (" +
       over(next.time.value(), best.time.value()) + "), " + cost_words(sizing, next) + " (" +
       over(cost_of(sizing, next), cost_of(sizing, best)) + ")" + unjudged_words(next) + ".");
+  if (const std::optional<NearTie> tie = near_tie(sizing)) {
+    sentences.push_back("A near tie: with steps " + format_percent(tie->share) +
+                        " shorter than predicted the next best would be first, and the typical "
+                        "error on published rows is " +
+                        format_percent(tie->typical) +
+                        ", so the order may be the other way round.");
+  }
   return sentences;
 }
 
@@ -202,6 +211,37 @@ std::vector<std::string> share_notes(const Sizing& sizing) {
   return notes;
 }
 
+/// Says on what the times of a machine rest, whose row `row` fits; or "".
+std::string basis_note(const Sizing& sizing, const SizedPlan& row) {
+  const std::string name = machine_name(sizing, row.machine);
+  const Confidence& confidence = row.confidence;
+  if (!confidence.at_peak.empty()) return "At the peak: on " + name + ", " + confidence.at_peak;
+  if (!confidence.range) return "";
+  const TimeRange& range = *confidence.range;
+  const double step = row.plan->estimate.step_time;
+  const std::string took = ". Steps took " + fixed(range.low.value() / step, 2) + " to " +
+                           fixed(range.high.value() / step, 2) + " times as long as predicted in " +
+                           format_number(100 * range.level) + "% of " + range.basis;
+  if (row.borrowed) {
+    return "Borrowed: " + name + ", with the efficiencies of " + row.borrowed->from +
+           ", as it states none" + took;
+  }
+  if (range.of_others) return "Hardly measured: " + name + took;
+  return "Measured: " + name + took;
+}
+
+/// Says on what the times of each machine rest.
+std::vector<std::string> basis_notes(const Sizing& sizing) {
+  std::vector<std::string> notes;
+  std::set<std::size_t> told;
+  for (const SizedPlan& row : sizing.rows) {
+    if (!row.fits || !told.insert(row.machine).second) continue;
+    if (const std::string note = basis_note(sizing, row); !note.empty())
+      notes.push_back(note + ".");
+  }
+  return notes;
+}
+
 std::string memory_note(const Sizing& sizing) {
   if (sizing.limits.memory) {
     return "Tensors take at most " + format(*sizing.limits.memory) + " of a device.";
@@ -221,6 +261,7 @@ std::vector<std::string> sizing_notes(const Sizing& sizing) {
     notes.push_back("Best: recommended. Front: every other size takes more time or costs more.");
     if (!sizing.by_money) notes.push_back(why_no_money(sizing));
   }
+  for (const std::string& note : basis_notes(sizing)) notes.push_back(note);
   notes.push_back(memory_note(sizing));
   for (const std::string& note : share_notes(sizing)) notes.push_back(note);
   std::string alone;

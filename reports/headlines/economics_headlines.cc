@@ -147,13 +147,15 @@ void add_column(const std::string& head, const Amounts& amounts, const ScaleOf& 
 
 }  // namespace
 
+std::vector<Headline> range_headlines(const Confidence& confidence) {
+  if (confidence.range) return {range_headline(confidence)};
+  if (confidence.at_peak.empty()) return {};
+  return {
+      {"Range", "none", "no measured run had kernels priced at the peak rates, as this one has"}};
+}
+
 std::vector<Headline> economics_headlines(const ScenarioResult& result) {
-  std::vector<Headline> headlines;
-  if (result.confidence.range) headlines.push_back(range_headline(result.confidence));
-  if (!result.confidence.at_peak.empty()) {
-    headlines.push_back(
-        {"Range", "none", "no measured run had kernels priced at the peak rates, as this one has"});
-  }
+  std::vector<Headline> headlines = range_headlines(result.confidence);
   const Question& scenario = result.plan.question;
   if (!scenario.goal && !device_hour(scenario)) return headlines;
   const Economics economics = economics_of(result);
@@ -221,9 +223,13 @@ void add_economics(Json& json, const ScenarioResult& result) {
   json["energy"] = energy_json(result.plan.question, economics);
   json["cost"] = cost_json(result, economics);
   json["goal"] = goal_json(economics.training);
-  json["range"] = range_json(result.confidence.range);
+  add_confidence(json, result.confidence);
+}
+
+void add_confidence(Json& json, const Confidence& confidence) {
+  json["range"] = range_json(confidence.range);
   json["extrapolates"] = Json::array();
-  for (const std::string& reason : result.confidence.extrapolates) {
+  for (const std::string& reason : confidence.extrapolates) {
     json["extrapolates"].push_back(clean_utf8(reason));
   }
 }

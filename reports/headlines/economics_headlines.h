@@ -9,6 +9,8 @@
 
 namespace interlock {
 
+/// Returns the headline number of a range; nothing if nothing is known of one.
+std::vector<Headline> range_headlines(const Confidence& confidence);
 /// Returns the headline numbers of a range, and of a scenario that asks for money or has a goal.
 std::vector<Headline> economics_headlines(const ScenarioResult& result);
 /// Adds columns to a row for each of `results`: the ends of ranges that were drawn, if any were.
@@ -17,5 +19,7 @@ void add_range_columns(const std::vector<ScenarioResult>& results, Grid& grid);
 void add_economics_columns(const std::vector<ScenarioResult>& results, Grid& grid);
 /// Adds "energy_j", "energy", "cost", "goal", "range" and "extrapolates".
 void add_economics(nlohmann::ordered_json& json, const ScenarioResult& result);
+/// Adds "range" and "extrapolates".
+void add_confidence(nlohmann::ordered_json& json, const Confidence& confidence);
 
 }  // namespace interlock

@@ -1,5 +1,6 @@
 // The scenario contract: "sweep" and "search", which stand for many scenarios.
 // SPDX-License-Identifier: Apache-2.0
+#include "hardware/devices/device.h"
 #include "hardware/networks/network_size.h"
 #include "scenarios/contract/contract_parts.h"
 #include "scenarios/contract/limits.h"
@@ -122,6 +123,8 @@ std::vector<ContractKey> search_choices() {
        "as `training` says; where nothing fits without and there is a `host`, the optimiser's "
        "states, and half or all of the stash with them",
        "What waits in the memory of hosts."},
+      {"precision", one_or_more(one_of(precision_names())), "as `training` says",
+       "Precisions, as in `training`; a device without rates for one has no plan of it."},
       {"machine_order", one_of({"all", "as_written"}), "all",
        "Orders of `cluster.machines` that are tried: the first machines hold the first stages. "
        "`all`: of up to four, if no `network` says where each of them is."}};

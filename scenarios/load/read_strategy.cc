@@ -88,7 +88,8 @@ StrategyKeys read_strategy(const JsonNode& node, Diagnostics& diagnostics) {
              "how many modules? expected {\"kind\": \"backlink\", \"modules\": 2}");
     }
   } else if (node.value->kind != JsonValue::Kind::Object) {
-    report(diagnostics, node, "expected the name of a strategy or an object with its \"kind\"");
+    report(diagnostics, node, "expected the name of a strategy or an object with its \"kind\"",
+           true);
   }
   if (kind >= 0) keys.strategy.kind = kKinds[kind];
   if (node.value->kind == JsonValue::Kind::Object) {

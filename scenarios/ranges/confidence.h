@@ -18,13 +18,16 @@ namespace interlock {
 struct TimeRange {
   Seconds low, high;
   double level = 0.8;
-  std::string basis;  // in words
+  std::string basis;       // in words
+  double typical = 0;      // the median of absolute errors that it rests on; 0: unknown
+  bool of_others = false;  // of all devices: too few runs were measured on this one
 };
 
 struct Confidence {
   std::optional<TimeRange> range;         // nothing: it rests on nothing that was measured
   std::vector<std::string> extrapolates;  // reasons why the range, or the prediction, may not hold
-  std::string at_peak;  // one of them: kernels are priced at the peak rates; empty: none are
+  std::string at_peak;    // one of them: kernels are priced at the peak rates; empty: none are
+  bool borrowed = false;  // the range is that of devices that borrow their efficiencies
 };
 
 }  // namespace interlock

@@ -80,19 +80,22 @@ int rows_of(const Tables& tables) {
   return static_cast<int>(rows);
 }
 
-/// Returns the ratio that a share `part` does not exceed, where each table weighs alike.
-double quantile(const Tables& tables, double part) {
-  std::vector<std::pair<double, double>> weighed;  // ratio, weight
+double ratio_itself(double ratio) { return ratio; }
+double absolute_error(double ratio) { return std::abs(1 / ratio - 1); }  // over what was measured
+
+/// Returns the value of a ratio that a share `part` does not exceed, where each table weighs alike.
+double quantile(const Tables& tables, double part, double (*value)(double) = ratio_itself) {
+  std::vector<std::pair<double, double>> weighed;  // value, weight
   for (const ErrorTable* table : tables) {
     const double weight = 1.0 / static_cast<double>(table->ratios.size() * tables.size());
-    for (const double ratio : table->ratios) weighed.emplace_back(ratio, weight);
+    for (const double ratio : table->ratios) weighed.emplace_back(value(ratio), weight);
   }
   std::sort(weighed.begin(), weighed.end());
   constexpr double kRounding = 1e-9;
   double below = 0;
-  for (const auto& [ratio, weight] : weighed) {
+  for (const auto& [one, weight] : weighed) {
     below += weight;
-    if (below >= part - kRounding) return ratio;
+    if (below >= part - kRounding) return one;
   }
   return weighed.back().first;
 }
@@ -111,6 +114,7 @@ struct Basis {
   Tables tables;
   std::string like;
   std::vector<std::string> reasons;
+  bool of_others = false;
 };
 
 Basis basis_of(const std::vector<ErrorTable>& tables, const RunTraits& traits) {
@@ -129,7 +133,8 @@ Basis basis_of(const std::vector<ErrorTable>& tables, const RunTraits& traits) {
   return {tables_of(tables, nullptr, nullptr),
           "all devices",
           {"too few measured runs on " + traits.generation + " (" + std::to_string(rows) +
-           "): the range is that of all devices"}};
+           "): the range is that of all devices"},
+          true};
 }
 
 /// Returns true if a table has `name` among the names that `member` points to.
@@ -174,9 +179,11 @@ Confidence range_of(Basis basis, double widening, const RunTraits& traits, Secon
   return {.range = TimeRange{.low = widened(spread.low),
                              .high = widened(spread.high),
                              .level = kRangeLevel,
-                             .basis = "published runs (" + basis.like + "): " +
-                                      std::to_string(rows) + " rows of " + std::to_string(tables) +
-                                      (tables == 1 ? " table" : " tables")},
+                             .basis = "published runs (" + basis.like +
+                                      "): " + std::to_string(rows) + " rows of " +
+                                      std::to_string(tables) + (tables == 1 ? " table" : " tables"),
+                             .typical = quantile(basis.tables, 0.5, absolute_error),
+                             .of_others = basis.of_others},
           .extrapolates = std::move(basis.reasons)};
 }
 
@@ -240,9 +247,10 @@ Confidence borrowed_range(const PublishedErrors& errors, const RunTraits& traits
                           const Device& device, Seconds step) {
   Basis basis = {tables_of(errors.borrowed, nullptr, nullptr),
                  "with efficiencies of another architecture",
-                 {in_quotes(device.name) + " states no efficiency; it borrows those of " +
-                  device.borrowed->from + " (" + device.borrowed->why + ")"}};
-  return range_of(std::move(basis), errors.borrowed_widening, traits, step);
+                 {borrowed_words(device)}};
+  Confidence confidence = range_of(std::move(basis), errors.borrowed_widening, traits, step);
+  confidence.borrowed = true;
+  return confidence;
 }
 
 /// Returns the widest of the ranges that a step has if all devices are of one of the machines: no
@@ -266,6 +274,8 @@ Confidence mixed_range(const Plan& plan, Seconds step) {
     if (!widest.range) widest.range = own.range;
     widest.range->low = std::min(widest.range->low, own.range->low);
     widest.range->high = std::max(widest.range->high, own.range->high);
+    widest.range->typical = std::max(widest.range->typical, own.range->typical);
+    widest.borrowed = widest.borrowed || own.borrowed;
     basis += (basis.empty() ? "" : "; ") + machine.device.name + ": " + own.range->basis;
   }
   widest.range->basis = std::move(basis);

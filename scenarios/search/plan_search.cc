@@ -12,6 +12,7 @@
 #include "scenarios/search/best_cut.h"
 #include "scenarios/search/plan_survey.h"
 #include "scenarios/search/rank_layouts.h"
+#include "scenarios/simulate/run_scenario.h"
 #include "scenarios/sweep/sweep_plan.h"
 
 namespace interlock {
@@ -461,6 +462,7 @@ SearchResult search_plans(const JsonValue& document, const SearchRequest& reques
     const PlanEstimate& known = first->estimate;
     result.memory_limit =
         request.limits.memory.value_or(Bytes(known.usable_share * known.memory_capacity));
+    result.confidence = confidence_in(lay_out(result.scenario).ordered(), Seconds(known.step_time));
   }
   const JsonValue* name = document.find("name");
   result.name = name != nullptr ? name->text : default_name(document);

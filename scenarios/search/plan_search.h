@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/ranges/confidence.h"
 #include "scenarios/search/plan_estimate.h"
 #include "scenarios/search/plan_space.h"
 #include "scenarios/sweep/worker_pool.h"
@@ -79,6 +80,7 @@ struct SearchResult {
   bool stopped =
       false;           // after the best plan was found: others that are worth having may be missing
   Bytes memory_limit;  // of the device that `scenario` fills most; 0: unknown
+  Confidence confidence = {};  // in the step time of the best plan, or of the closest
 };
 
 /// Thrown by a SearchProgress to end a search: with the plans that are found, if there are some.

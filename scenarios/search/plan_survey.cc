@@ -139,17 +139,22 @@ class Surveyor {
     const auto document =
         std::make_shared<const JsonValue>(space_.document_of(space_.layouts()[layout], order));
     Question question = load_point(document, parts_);
-    question.known_prices = prices_on(*document->find("cluster"));
+    question.known_prices = prices_on(*document);
     return question;
   }
 
-  /// Returns what is known of `cluster`: the machines of a mixed one are tried in several orders.
-  std::shared_ptr<KnownPrices> prices_on(const JsonValue& cluster) {
-    const auto found = std::find_if(prices_.begin(), prices_.end(),
-                                    [&](const auto& known) { return known.first == cluster; });
-    if (found != prices_.end()) return found->second;
-    prices_.emplace_back(cluster, std::make_shared<KnownPrices>());
-    return prices_.back().second;
+  /// Returns what is known on the cluster of `document` in its precision: the machines of a mixed
+  /// one are tried in several orders, and precisions may be searched.
+  std::shared_ptr<KnownPrices> prices_on(const JsonValue& document) {
+    const JsonValue& cluster = *document.find("cluster");
+    const JsonValue* written = document.find("training")->find("precision");
+    const std::string precision = written != nullptr ? written->text : "";
+    const auto found = std::find_if(prices_.begin(), prices_.end(), [&](const Priced& known) {
+      return known.precision == precision && known.cluster == cluster;
+    });
+    if (found != prices_.end()) return found->prices;
+    prices_.push_back({cluster, precision, std::make_shared<KnownPrices>()});
+    return prices_.back().prices;
   }
 
   LaidOut laid_out(std::size_t layout, const WorkOrder& order) {
@@ -252,7 +257,12 @@ class Surveyor {
   const std::vector<std::vector<WorkOrder>>& orders_;
   const SearchRequest& request_;
   KnownParts parts_;
-  std::vector<std::pair<JsonValue, std::shared_ptr<KnownPrices>>> prices_;  // by cluster
+  struct Priced {
+    JsonValue cluster;
+    std::string precision;
+    std::shared_ptr<KnownPrices> prices;
+  };
+  std::vector<Priced> prices_;
 };
 
 std::vector<std::vector<WorkOrder>> orders_of(const PlanSpace& space) {

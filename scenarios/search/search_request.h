@@ -40,6 +40,7 @@ struct SearchOption {
   const char* path;  // "parallel.shard"
 };
 inline constexpr const char* kOffload = "training.offload";
+inline constexpr const char* kTrainingPrecision = "training.precision";
 inline constexpr const char* kMachines = "cluster.machines";  // "all" orders, or "as_written"
 inline constexpr SearchOption kSearchOptions[] = {
     {"sequence_parallel", "parallel.sequence_parallel"},
@@ -49,6 +50,7 @@ inline constexpr SearchOption kSearchOptions[] = {
     {"overlap_weights", "parallel.overlap_weights"},
     {"expert_overlap", "parallel.expert_overlap"},
     {"offload", kOffload},
+    {"precision", kTrainingPrecision},
     {"machine_order", kMachines}};
 
 /// Flows that are simulated in a second or two; and those of plans that would be the best.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <sstream>
 
 #include "base/error.h"
 #include "scenarios/search/plan_space.h"
@@ -18,17 +17,29 @@ void refuse_unknown(const JsonValue& document) {
     load_point(std::make_shared<const JsonValue>(document));
   } catch (const Error& error) {
     // Other mistakes may be of the degrees, which plans choose.
-    std::istringstream lines(error.what());
-    for (std::string line; std::getline(lines, line);) {
-      const bool unknown =
-          line.find(": unknown key; ") != line.npos || line.find(": unknown name ") != line.npos;
-      if (unknown) told += (told.empty() ? "" : "\n") + line;
+    for (const Diagnostic& mistake : error.mistakes()) {
+      const bool unknown = mistake.message.starts_with("unknown key; ") ||
+                           mistake.message.starts_with("unknown name ");
+      if (unknown || mistake.wrong_type) told += (told.empty() ? "" : "\n") + mistake.text();
     }
   }
   if (!told.empty()) throw Error(told);
 }
 
 namespace {
+
+/// Says what is wrong with `value` as one of the list of `key` of "search"; or "".
+std::string wrong_choice(const std::string& key, const JsonValue& value) {
+  const JsonValue search = json_object({{key, value}});
+  Diagnostics diagnostics;
+  read_search({&search, "/search"}, diagnostics);
+  try {
+    diagnostics.throw_if_any();
+  } catch (const Error& error) {
+    return error.mistakes().front().message;
+  }
+  return "";
+}
 
 /// Refuses to set what every plan chooses by itself. `path` may name a section.
 void refuse_one_chosen(const std::string& path, const JsonValue& value) {
@@ -56,6 +67,11 @@ void refuse_one_chosen(const std::string& path, const JsonValue& value) {
     const bool plain =
         value.kind == JsonValue::Kind::Number || value.kind == JsonValue::Kind::String;
     const std::string text = same && plain ? described(value) : "...";
+    const bool list = value.kind == JsonValue::Kind::Array;
+    if (const std::string wrong = same && !list ? wrong_choice(key, value) : ""; !wrong.empty()) {
+      throw Error("--set " + path + ": " + wrong + "; each plan chooses it: --set 'search." + key +
+                  "=[...]'");
+    }
     throw Error("--set " + path + ": each plan chooses it; expected --set 'search." + key + "=[" +
                 text + "]' in its place");
   }

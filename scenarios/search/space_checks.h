@@ -10,8 +10,9 @@
 
 namespace interlock {
 
-/// Refuses unknown keys and names of `document`, which every plan would be refused for, before any
-/// plan is listed. Throws: Error with a line for each, as the loader words it.
+/// Refuses unknown keys and names and values of wrong types of `document`, which every plan would
+/// be refused for, before any plan is listed. Throws: Error with a line for each, as the loader
+/// words it.
 void refuse_unknown(const JsonValue& document);
 
 /// Refuses overrides "path=VALUE" of what every plan chooses by itself, with what to write instead.

@@ -22,13 +22,12 @@ SwarmResult run_swarm(const Plan& plan) {
   return simulate_swarm_of(plan.question, stages);
 }
 
-/// Takes no time: ranges of calibrated devices are drawn where they are asked for.
+}  // namespace
+
 Confidence confidence_in(const Plan& plan, Seconds step_time) {
   if (!is_calibrated(plan.question.cluster)) return published_range(plan, step_time);
   return {.range = {}, .extrapolates = calibration_limits(plan)};
 }
-
-}  // namespace
 
 RunResult run_steps(const Plan& plan, const Metrics& metrics) {
   const MeasureInputs step = measure_inputs(plan);

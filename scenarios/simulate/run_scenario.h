@@ -29,6 +29,10 @@ struct ScenarioResult {
 /// Throws: Error, which names the scenario, if no order of work fits, or its run does not end.
 ScenarioResult run_scenario(const Question& question, bool keep_log, int draws = 0);
 
+/// Returns the confidence in a step of `plan` that takes `step_time`. It takes no time: ranges of
+/// calibrated devices are drawn where they are asked for.
+Confidence confidence_in(const Plan& plan, Seconds step_time);
+
 /// Simulates the hours of steps of `metrics` that the "run" of `plan` asks for, with failures and
 /// checkpoints. Throws: Error if it does not end.
 RunResult run_steps(const Plan& plan, const Metrics& metrics);

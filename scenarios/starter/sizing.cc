@@ -152,6 +152,7 @@ Starter check_names(const SizingQuestion& question) {
       const JsonValue document = document_of(question, machine, starter);
       check_conditions(document);
       refuse_unknown(document);
+      request_of(document);
       const Cluster cluster = cluster_of(document);
       if (question.aims.budget) check_budget(*question.aims.budget, machine, cluster);
     } catch (const Error& error) {
@@ -253,6 +254,7 @@ class SizeSurvey {
         row.share = starter.devices_per_node;
         row.of_node = starter.of_node;
       }
+      row.borrowed = front_device(cluster_of(document)).borrowed;
       fill(row, std::move(document));
     } catch (const SpaceTooLarge& error) {
       row.searched = false;
@@ -317,7 +319,9 @@ class SizeSurvey {
     }
     if (found.plans.empty()) throw Error(words_of_none(found.counts));
     row.plan = std::move(found.plans.front());
-    if (row.fits) price(row, found.scenario, run);
+    if (!row.fits) return;
+    row.confidence = std::move(found.confidence);
+    price(row, found.scenario, run);
   }
 
   static std::optional<JsonValue> take_run(JsonValue& document) {
@@ -416,6 +420,19 @@ class SizeSurvey {
 
 double cost_of(const Sizing& sizing, const SizedPlan& row) {
   return sizing.by_money ? row.cost->amount : row.device_hours;
+}
+
+std::optional<NearTie> near_tie(const Sizing& sizing) {
+  if (sizing.ranking.size() < 2) return std::nullopt;
+  const SizedPlan &first = sizing.rows[sizing.ranking[0]], &next = sizing.rows[sizing.ranking[1]];
+  if (!first.confidence.range || !next.confidence.range) return std::nullopt;
+  const auto price = [&](const SizedPlan& row) {
+    return SizePrice{row.time, cost_of(sizing, row)};
+  };
+  const NearTie tie = {
+      .share = share_to_lead(price(first), price(next), sizing.question.aims),
+      .typical = std::max(first.confidence.range->typical, next.confidence.range->typical)};
+  return tie.share <= tie.typical ? std::optional(tie) : std::nullopt;
 }
 
 std::vector<int> ascending(std::vector<int> sizes) {

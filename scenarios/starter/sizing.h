@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "hardware/devices/device.h"
 #include "hardware/devices/money.h"
 #include "scenarios/search/plan_search.h"
 #include "scenarios/starter/sizing_choice.h"
@@ -51,6 +52,8 @@ struct SizedPlan {
   bool devices_alone = false;  // `energy` has no host's, whose power is unknown
   std::string problem;         // if there is no plan: why
   Bytes memory_limit;          // that tensors may take of a device; 0: unknown
+  std::optional<BorrowedEfficiency> borrowed;  // from whom its devices have their efficiencies
+  Confidence confidence;                       // in the step time of a plan that fits
 
   // Numbers of the whole training, failures included, of a plan that fits.
   Seconds time;
@@ -74,6 +77,14 @@ struct Sizing {
 
 /// Returns what `row` costs, as `sizing` compares rows: money, or device-hours.
 double cost_of(const Sizing& sizing, const SizedPlan& row);
+
+/// Two sizes whose order predictions do not tell.
+struct NearTie {
+  double share = 0;    // by which steps of the second would have to be shorter for it to be first
+  double typical = 0;  // error of predictions of such steps; not below `share`
+};
+/// Returns whether the recommended size and the next best are one.
+std::optional<NearTie> near_tie(const Sizing& sizing);
 
 /// Says how far a sizing is: row `row`, from 0, has decided on `done` of `of` plans.
 struct SizingProgress {

@@ -3,6 +3,7 @@
 #include "scenarios/starter/sizing_choice.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -65,6 +66,15 @@ std::vector<std::size_t> recommended_order(const std::vector<SizePrice>& sizes,
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
   return order;
+}
+
+double share_to_lead(const SizePrice& first, const SizePrice& later, const SizingAims& aims) {
+  const double allowed = excess(first, aims), own = excess(later, aims);
+  if (allowed > 1) return 1 - allowed / own;
+  const double times = wanted(first, aims) / wanted(later, aims);
+  const bool squared = !aims.time && !aims.budget;  // time x cost
+  const double within = squared ? std::sqrt(times) : times;
+  return 1 - std::min({1.0, within, 1 / own});
 }
 
 }  // namespace interlock

@@ -44,4 +44,8 @@ std::vector<bool> pareto_front(const std::vector<SizePrice>& sizes);
 std::vector<std::size_t> recommended_order(const std::vector<SizePrice>& sizes,
                                            const SizingAims& aims);
 
+/// Returns the share by which steps of `later` have to be shorter, its time and cost with them, for
+/// it to come before `first` in that order. REQUIRES: it comes behind.
+double share_to_lead(const SizePrice& first, const SizePrice& later, const SizingAims& aims);
+
 }  // namespace interlock

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/text.h"
+#include "hardware/devices/borrowed_efficiency.h"
 #include "hardware/networks/cluster_reader.h"
 #include "hardware/networks/node_share.h"
 #include "models/build_model.h"
@@ -122,6 +123,10 @@ Starter begin_starter(const StarterQuestion& question) {
                   .tokens_per_sample = graph.tokens_per_sample,
                   .memory = front_device(cluster).memory};
   take_nodes(cluster, starter);
+  if (const Device& device = front_device(cluster); device.borrowed) {
+    starter.lender = device.borrowed->from;
+    starter.borrowed = borrowed_words(device);
+  }
   const int asked = question.global_batch_size;
   starter.plan.global_batch_size = asked > 0 ? asked : batch_for(graph, question.devices);
   return starter;

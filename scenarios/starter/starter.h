@@ -39,6 +39,8 @@ struct Starter {
   int devices_per_node = 0;  // that are used; 0: all
   int of_node = 0;           // that each has, if not all are used
   std::string share;         // why not all, in words
+  std::string lender;        // the device whose efficiencies are borrowed; empty: none are
+  std::string borrowed;      // the same in words
   std::size_t plans = 0;     // that it was chosen of; 0: it is yet to be
   Seconds step_time;
   Bytes peak_memory, memory;           // of the fullest device, and what it has

@@ -65,6 +65,7 @@ std::string head(const Starter& starter) {
                      starter.question.machine + ", written by interlock init.\n";
   for (const std::string& note : starter.notes) text += "// Note: " + note + ".\n";
   if (!starter.share.empty()) text += "// Note: " + starter.share + ".\n";
+  if (!starter.borrowed.empty()) text += "// Note: " + starter.borrowed + ".\n";
   if (starter.plans == 0) return text;
   const std::string memory = format(starter.peak_memory) + " of " + format(starter.memory);
   text += "// Among " + std::to_string(starter.plans) + " plans this one is the ";

@@ -169,6 +169,9 @@ TEST_CASE("published errors give a range, and reasons why it may not hold") {
   CHECK(found.range->level == 0.8);
   CHECK(found.range->basis == "published runs (A100, megatron-lm): 20 rows of 1 table");
   CHECK(found.extrapolates.empty());
+  MESSAGE("ratios 1, 1.01, 0.99, 1.02, ... are 0, 1, 1, 2 % ... off; the tenth of 20 is 1.05");
+  CHECK(found.range->typical == doctest::Approx(1 - 1 / 1.05));
+  CHECK_FALSE(found.range->of_others);
   MESSAGE("of both tables alike: a tenth of all is a fifth of the first, 0.94; the rest is at 2");
   const Confidence other =
       range_from(errors(), {"A100", "", "local", "gpipe", "fp8", 65}, Seconds(10));
@@ -183,6 +186,7 @@ TEST_CASE("published errors give a range, and reasons why it may not hold") {
   const Confidence unknown =
       range_from(errors(), {"H200", "nemo", "global", "1f1b", "bf16", 1}, Seconds(10));
   CHECK(unknown.range->basis == "published runs (all devices): 120 rows of 2 tables");
+  CHECK(unknown.range->of_others);
   CHECK(unknown.extrapolates ==
         std::vector<std::string>{
             "too few measured runs on H200 (0): the range is that of all devices"});

@@ -35,12 +35,13 @@ Json model(Random& random) {
 Json cluster(Random& random) {
   Json machine = {{"kind", "machine"}, {"name", "random"}};
   const int devices = one_of<int>({2, 4, 8}, random), per_node = one_of<int>({1, 2, 4}, random);
-  machine["device"] = {{"name", "small"},
-                       {"memory", std::to_string(random.integer(150, 900)) + " MB"},
-                       {"memory_bandwidth", "400 GB/s"},
-                       {"launch_overhead", "2 us"},
-                       {"peak", {{"fp32", "10 TFLOP/s"}, {"bf16", "80 TFLOP/s"}}},
-                       {"efficiency", {{"gemm", {{"compute", 0.7}, {"memory", 0.8}}}}}};
+  machine["device"] = {
+      {"name", "small"},
+      {"memory", std::to_string(random.integer(150, 900)) + " MB"},
+      {"memory_bandwidth", "400 GB/s"},
+      {"launch_overhead", "2 us"},
+      {"peak", {{"fp32", "10 TFLOP/s"}, {"bf16", "80 TFLOP/s"}, {"fp8", "130 TFLOP/s"}}},
+      {"efficiency", {{"gemm", {{"compute", 0.7}, {"memory", 0.8}}}}}};
   if (random.integer(0, 1) == 1) {
     machine["device"]["power"] = {{"busy", "300 W"}, {"idle", "60 W"}};
   }
@@ -70,7 +71,8 @@ Json mixed(Json machine) {
   }
   other["device"]["memory"] = "1000 MB";
   other["device"]["memory_bandwidth"] = "700 GB/s";
-  other["device"]["peak"] = {{"fp32", "15 TFLOP/s"}, {"bf16", "150 TFLOP/s"}};
+  other["device"]["peak"] = {
+      {"fp32", "15 TFLOP/s"}, {"bf16", "150 TFLOP/s"}, {"fp8", "280 TFLOP/s"}};
   return {{"machines", {machine, other}}};
 }
 
@@ -151,7 +153,7 @@ namespace {
 
 /// Makes a search vary one option beside the degrees, or leaves all to what is usual.
 void add_options(Json& search, Random& random) {
-  switch (random.integer(0, 5)) {
+  switch (random.integer(0, 6)) {
     case 0:
       search["overlap_weights"] = {false, true};
       return;
@@ -166,6 +168,9 @@ void add_options(Json& search, Random& random) {
       return;
     case 4:
       search["gradient_reduction"] = {"step", "micro_batch"};
+      return;
+    case 5:
+      search["precision"] = {"bf16", "fp8", "fp16"};  // without rates: no plan of it
       return;
     default:
       search["overlap_gradients"] = {false, true};
@@ -329,6 +334,7 @@ std::vector<Json> options_of(const Json& space, const Values& values) {
     vary("/parallel/expert_overlap", asked("expert_overlap", usual));
   }
   if (search.contains("offload")) vary("/training/offload", search["offload"]);
+  if (search.contains("precision")) vary("/training/precision", search["precision"]);
   const Json& cluster = space["cluster"];
   if (cluster.contains("machines") && values.pipeline * values.tensor * values.context > 1) {
     const Json& machines = cluster["machines"];

@@ -112,6 +112,56 @@ TEST_CASE("the recommended size is the cheapest in time, the quickest in the bud
   }
 }
 
+TEST_CASE("a size would lead with steps shorter by just the share that is told") {
+  Random random(13, 0);
+  int behind = 0;
+  for (int i = 0; i < cases(300); ++i) {
+    const std::vector<SizePrice> sizes = random_sizes(random);
+    SizingAims aims;
+    if (random.integer(0, 1) == 1) aims.time = Seconds(0.5 + random.integer(0, 6));
+    if (random.integer(0, 1) == 1) aims.budget = Money{0.5 + random.integer(0, 6), "USD"};
+    const std::vector<std::size_t> order = recommended_order(sizes, aims);
+    for (std::size_t place = 1; place < order.size(); ++place) {
+      const SizePrice &first = sizes[order[0]], &later = sizes[order[place]];
+      const double share = share_to_lead(first, later, aims);
+      REQUIRE(share >= 0);
+      REQUIRE(share < 1);
+      const auto leads = [&](double shorter) {
+        const double left = 1 - shorter;
+        const SizePrice faster = {left * later.time, left * later.cost};
+        return recommended_order({first, faster}, aims).front() == 1;
+      };
+      CHECK(leads(share + 1e-9));
+      CHECK_FALSE(leads(share - 1e-9));
+      behind += share > 0;
+    }
+  }
+  CHECK(behind > 0);
+}
+
+TEST_CASE("a machine that borrows its efficiencies says so, and each row what it rests on") {
+  SizingQuestion question = small_question();
+  question.machines = {{"dgx-h100", ""}, {"vr200-nvl72", ""}};
+  question.devices = {2};
+  const Sizing sizing = size_up(question, 2);
+  REQUIRE(sizing.ranking.size() == 2);
+  const SizedPlan &own = sizing.rows[0], &other = sizing.rows[1];
+  CHECK_FALSE(own.borrowed);
+  CHECK_FALSE(own.confidence.borrowed);
+  REQUIRE(other.borrowed);
+  CHECK(other.borrowed->from == "gb200");
+  CHECK(other.confidence.borrowed);
+  for (const SizedPlan& row : sizing.rows) {
+    const ScenarioResult result = run_scenario(load_questions(row.plan->document).front(), false);
+    REQUIRE(row.confidence.range);
+    CHECK(row.confidence.range->low.value() ==
+          doctest::Approx(result.confidence.range->low.value()));
+    CHECK(row.confidence.range->high.value() ==
+          doctest::Approx(result.confidence.range->high.value()));
+    CHECK(row.confidence.extrapolates == result.confidence.extrapolates);
+  }
+}
+
 TEST_CASE("a setting that every plan chooses by itself is refused, with what to type") {
   const auto refused = [](const std::string& set) {
     SizingQuestion question = small_question();
@@ -125,12 +175,32 @@ TEST_CASE("a setting that every plan chooses by itself is refused, with what to 
   CHECK(has(refused("training={\"schedule\": \"gpipe\"}"), "'search.schedule=[\"gpipe\"]'"));
 }
 
-TEST_CASE("a slip in a key or a name is told before any plan is listed, by plan and by search") {
+TEST_CASE("a value of a wrong type that every plan chooses is refused as what it is") {
+  const auto refused = [](const std::string& set) {
+    SizingQuestion question = small_question();
+    question.overrides = {set};
+    return refusal(question);
+  };
+  CHECK(refused("parallel.zero_stage=x") ==
+        "--set parallel.zero_stage: expected a whole number from 0 to 3, got \"x\"; each plan "
+        "chooses it: --set 'search.zero_stage=[...]'");
+  CHECK(has(refused("training.recompute=17"), "expected a name or an object"));
+  CHECK(has(refused("search.zero_stage=x"), "/search/zero_stage: expected a whole number"));
+}
+
+TEST_CASE("a slip in a key, name or type is told before any plan is listed, by plan and search") {
   for (const auto& [set, told] :
        {std::pair{"training.precison=bf16", "/training/precison: unknown key; did you mean"},
         {"training.precision=bf17", "/training/precision: unknown name \"bf17\""},
         {"parallel.sequenze_parallel=true", "/parallel/sequenze_parallel: unknown key"},
         {"simulate.engin=native", "/simulate/engin: unknown key"},
+        {"training.precision=17", "/training/precision: wrong type; expected a name"},
+        {"training.strategy=17", "/training/strategy: expected the name of a strategy"},
+        {"training.optimizer=true", "/training/optimizer: expected \"adam\" or"},
+        {"training.framework=5", "/training/framework: wrong type; expected a name"},
+        {"training.offload=3", "/training/offload: expected an object, got 3"},
+        {"parallel.sequence_parallel=7", "/parallel/sequence_parallel: expected true or false"},
+        {"cluster.port.latency=3", "/cluster/port/latency: a plain number has no unit"},
         {"model.layerz=3", "/model/layerz: unknown key"}}) {
     CAPTURE(set);
     SizingQuestion question = small_question();

@@ -56,7 +56,8 @@ OptimizerRule read_optimizer(const JsonNode& node, Diagnostics& diagnostics) {
     return kind ? rule_of(*kind) : OptimizerRule();
   }
   if (node.value->kind != JsonValue::Kind::Object) {
-    report(diagnostics, node, "expected \"adam\" or {\"kind\": \"adam\", \"masters\": \"none\"}");
+    report(diagnostics, node, "expected \"adam\" or {\"kind\": \"adam\", \"masters\": \"none\"}",
+           true);
     return {};
   }
   Section section(contract_object("training.optimizer"), node, diagnostics);

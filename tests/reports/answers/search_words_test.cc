@@ -82,6 +82,70 @@ TEST_CASE("a row of plan that does not fit says so of all plans, or of those loo
   CHECK(json["left_out"] == "ZeRO 2");
 }
 
+/// A row that takes `days` and costs `hours`, of a machine whose steps are typically `typical` off.
+SizedPlan row_of(std::size_t machine, double days, double hours, double typical) {
+  SizedPlan row = {.machine = machine, .devices = 8, .fits = true};
+  row.plan = FoundPlan{.estimate = {.step_time = 2}};
+  row.time = Seconds(days * 86400);
+  row.device_hours = hours;
+  row.confidence.range = TimeRange{.low = Seconds(1.8),
+                                   .high = Seconds(2.5),
+                                   .basis = "published runs (X): 12 rows of 2 tables",
+                                   .typical = typical};
+  return row;
+}
+
+TEST_CASE("plan tells a near tie where the next best lacks less than the typical error") {
+  Sizing sizing;
+  sizing.question.machines = {{"dgx-h100", ""}, {"vr200-nvl72", ""}, {"gaudi3-oam", ""}};
+  sizing.question.aims.time = Seconds(30 * 86400);
+  sizing.rows = {row_of(0, 20, 1000, 0.02), row_of(1, 10, 1050, 0.06), row_of(2, 10, 1200, 0.3)};
+  sizing.rows[1].borrowed = BorrowedEfficiency{"gb200", "alike"};
+  sizing.rows[2].confidence.range->of_others = true;
+  sizing.ranking = {0, 1, 2};
+  INFO("the second costs 5 % more: 1 - 1 / 1.05 is 4.8 %, and 6 % are typical");
+  std::vector<std::string> sentences = recommendation(sizing);
+  REQUIRE(sentences.size() == 3);
+  CHECK(sentences.back() ==
+        "A near tie: with steps 4.8% shorter than predicted the next best would be first, and the "
+        "typical error on published rows is 6.0%, so the order may be the other way round.");
+  Json json = Json::parse(sizing_json(sizing));
+  CHECK(json["near_tie"]["share"].get<double>() == doctest::Approx(1 - 1 / 1.05));
+  CHECK(json["near_tie"]["typical_error"] == 0.06);
+  CHECK(json["rows"][0]["efficiencies_of"] == "its own");
+  CHECK(json["rows"][1]["efficiencies_of"] == "gb200");
+  CHECK(json["rows"][1]["range"]["high_s"] == 2.5);
+  const std::vector<std::string> notes = sizing_notes(sizing);
+  const auto told = [&](const std::string& note) {
+    return std::count(notes.begin(), notes.end(), note) == 1;
+  };
+  const std::string took =
+      " Steps took 0.90 to 1.25 times as long as predicted in 80% of published runs (X): 12 rows "
+      "of 2 tables.";
+  CHECK(told("Measured: dgx-h100." + took));
+  CHECK(told("Borrowed: vr200-nvl72, with the efficiencies of gb200, as it states none." + took));
+  CHECK(told("Hardly measured: gaudi3-oam." + took));
+  sizing.rows[1].confidence.range->typical = 0.04;
+  CHECK(recommendation(sizing).size() == 2);
+  CHECK(Json::parse(sizing_json(sizing))["near_tie"] == nullptr);
+}
+
+TEST_CASE("search says that the next best may be the faster one within the typical error") {
+  SearchResult result = empty_result();
+  result.plans.push_back({.estimate = {.values = {100, 1, 0, 0}, .step_time = 100}});
+  result.plans.push_back({.estimate = {.values = {103, 1, 0, 0}, .step_time = 103}});
+  result.plans.back().worth_having = false;
+  const TableStyle style = {.width = 300};
+  CHECK(!has(search_text(result, style), "the other way round"));
+  result.confidence.range = TimeRange{.low = Seconds(90), .high = Seconds(120), .typical = 0.05};
+  CHECK(has(search_text(result, style),
+            "The first takes 3.0% longer, and the typical error on published rows is 5.0%, so the "
+            "order may be the other way round."));
+  CHECK(Json::parse(search_json(result))["range"]["low_s"] == 90);
+  result.confidence.range->typical = 0.02;
+  CHECK(!has(search_text(result, style), "the other way round"));
+}
+
 TEST_CASE("sizes that take a part of each node are told together") {
   Sizing sizing;
   sizing.question.machines = {{"gb300-nvl72", ""}};
