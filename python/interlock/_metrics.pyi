@@ -109,6 +109,21 @@ class Metrics:
     def peak_stash_bytes(self) -> Optional[float]:
         """most bytes of stash that any of the `devices` ever keeps (unit: bytes)"""
     @property
+    def weights_bytes(self) -> Optional[float]:
+        """weights of the device that holds most, at its peak (unit: bytes)"""
+    @property
+    def weight_versions_bytes(self) -> Optional[float]:
+        """weight versions of the device that holds most, at its peak (unit: bytes)"""
+    @property
+    def gradients_bytes(self) -> Optional[float]:
+        """gradients of the device that holds most, at its peak (unit: bytes)"""
+    @property
+    def states_bytes(self) -> Optional[float]:
+        """optimiser states of the device that holds most, at its peak (unit: bytes)"""
+    @property
+    def most_staleness(self) -> Optional[int]:
+        """updates that a stage made between a micro-batch's forward and the update that used its gradients, the most of all; null if nothing is trained (unit: count)"""
+    @property
     def traffic_bytes(self) -> Optional[float]:
         """bytes of a step on all `links` together (unit: bytes)"""
     @property
