@@ -462,7 +462,10 @@ SearchResult search_plans(const JsonValue& document, const SearchRequest& reques
     const PlanEstimate& known = first->estimate;
     result.memory_limit =
         request.limits.memory.value_or(Bytes(known.usable_share * known.memory_capacity));
-    result.confidence = confidence_in(lay_out(result.scenario).ordered(), Seconds(known.step_time));
+    if (!result.plans.empty()) {
+      result.confidence =
+          confidence_in(lay_out(result.scenario).ordered(), Seconds(known.step_time));
+    }
   }
   const JsonValue* name = document.find("name");
   result.name = name != nullptr ? name->text : default_name(document);

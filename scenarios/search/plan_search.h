@@ -80,7 +80,7 @@ struct SearchResult {
   bool stopped =
       false;           // after the best plan was found: others that are worth having may be missing
   Bytes memory_limit;  // of the device that `scenario` fills most; 0: unknown
-  Confidence confidence = {};  // in the step time of the best plan, or of the closest
+  Confidence confidence = {};  // in the step time of the best plan, if there is one
 };
 
 /// Thrown by a SearchProgress to end a search: with the plans that are found, if there are some.
