@@ -1,6 +1,7 @@
 // HelixPipe in scenarios: what devices hold and send, bounds, both engines, and what is refused.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <set>
 
 #include "scenarios/plan/step_time.h"
 #include "tests/scenarios/plan/small_run.h"
@@ -175,6 +176,20 @@ TEST_CASE("what does not fit HelixPipe is refused, with what to write instead") 
   CHECK(keyed(R"("folds": 2)", "1f1b").find("leaves layers whole") != std::string::npos);
   CHECK(keyed(R"("transfer_weights": false)", "1f1b").find("expected it with \"helixpipe\"") !=
         std::string::npos);
+}
+
+TEST_CASE("the scenario of every schedule has every schedule that trains a whole model") {
+  const JsonValue all = read_json_file(EXAMPLES_FOLDER "/every-schedule.json");
+  std::set<std::string> swept;
+  for (const JsonValue& one : all.find("sweep")->find("training.schedule")->items) {
+    const JsonValue* const kind = one.find("kind");
+    swept.insert(kind != nullptr ? kind->text : one.text);
+  }
+  for (const ScheduleEntry& entry : schedule_catalogue()) {
+    if (!entry.global() || entry.order == OrderSource::File) continue;
+    INFO(entry.name);
+    CHECK(swept.contains(entry.name));
+  }
 }
 
 }  // namespace
