@@ -37,6 +37,19 @@ TEST_CASE("what init writes runs, fits, and has a comment at its choices") {
   }
 }
 
+TEST_CASE("init says whose efficiencies a machine borrows, in the file, as a note and as JSON") {
+  const Folder folder;
+  const Outcome run = run_program({"init", "--model", "gpt2", "--machine", "vr200-nvl72",
+                                   "--devices", "2", "--out", "s.json", "--json", "j.json"},
+                                  folder.path());
+  REQUIRE(run.exit_code == 0);
+  const std::string words = "\"VR200-288GB\" states no efficiency; it borrows those of gb200 (";
+  CHECK(run.err.find("note: " + words) != std::string::npos);
+  CHECK(read_file(folder.path("s.json")).find("// Note: " + words) != std::string::npos);
+  const JsonValue json = parse_json(read_file(folder.path("j.json")), "j.json");
+  CHECK(json.find("efficiencies_of")->text == "gb200");
+}
+
 TEST_CASE("--sequence-length stands in what init writes, and is short for a key of the model") {
   const Folder folder;
   const Outcome run =
