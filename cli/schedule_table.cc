@@ -100,7 +100,7 @@ that pass by, and three of gradients.
 Its bubble is (2p - 3) / (3m + 2p - 3) for m = p > 2. Weights that take w from device to device, and
 gradients that take g, each at most half of a forward, make a step w + 2g longer.
 
-`helixpipe` has a layer a device here, half of whose time is attention, a sixth before it and a third
+`helixpipe` has a layer a device here, half of whose time is attention, a sixth before it, a third
 behind. Its messages take twice the bytes: the residual, and what attention reads or makes. Of f
 folds it waits for up to f times as long, and never for less than ((p - 2)f + 1) times what comes
 before attention in a layer and once what follows, or the other way round.

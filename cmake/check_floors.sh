@@ -37,7 +37,7 @@ check() {
     add_rooms("hardware/networks models/networks")
     add_rooms("hardware/collectives models")
     add_rooms("sim/plan/schedules")
-    add_rooms("sim/plan/schedules/sliced")
+    add_rooms("sim/plan/schedules/one_copy sim/plan/schedules/sliced")
     add_rooms("sim/plan sim/plan/orders")
     add_rooms("sim/program")
     add_rooms("sim/sharing sim/processes")

@@ -88,6 +88,7 @@ BuildOptions options_of_block(const Transformer& t, const BuildOptions& options,
 struct PartedBlock {
   std::vector<Operator> before, products, attention, behind;  // products: those done there
   Bytes input, attended, made;
+  Bytes weights;  // of `products`, which come with what attention reads and stay until it goes back
 };
 /// Returns whether attention of a block has no weights, and reads and makes nothing else.
 bool may_part(const BlockForm& b) {
@@ -96,36 +97,46 @@ bool may_part(const BlockForm& b) {
 }
 
 /// Returns the weights of a product that is done elsewhere, whose gradient is added to those kept.
-Operator kept_weights(const Operator& op, const StreamSizes& z) {
-  const Bytes bytes(static_cast<double>(op.parameters) * z.element);
-  return {.weight_gradient = {.bytes = bytes * 3},
-          .parameters = op.parameters,
-          .matrices = op.matrices};
+Operator kept_weights(const Operator& op, const BuildOptions& options) {
+  const Framework& framework = options.framework;
+  const double element = element_bytes(options.precision);
+  const double kept = framework.fp32_gradients ? 4 : element;
+  const double passes = framework.gradient_passes > 0 ? 0 : element + 2 * kept;  // else: all alike
+  Operator weights = {.parameters = op.parameters, .matrices = op.matrices};
+  if (passes > 0) {
+    weights.weight_gradient = {.bytes = Bytes(static_cast<double>(op.parameters) * passes)};
+  }
+  return weights;
 }
 
 /// REQUIRES: may_part().
-PartedBlock parted_block(const BlockForm& b, const StreamSizes& z, PartedAttention parted) {
+PartedBlock parted_block(const BlockForm& b, const StreamSizes& z, const BuildOptions& options) {
   const auto attends = [](const Operator& op) { return op.parts.has(LayerPart::CoreAttention); };
   const auto has_matrix = [](const Operator& op) { return !op.matrices.empty(); };
   std::vector<Operator> all = block_operators(b, z);
   const auto first = std::ranges::find_if(all, attends);
   const auto last = std::find_if_not(first, all.end(), attends);
-  const bool sends = parted == PartedAttention::WithProjections;
+  const bool sends =
+      options.parted == PartedAttention::WithProjections && options.adapters.rank == 0;
   const auto product = sends ? std::find_if(all.begin(), first, has_matrix) : first;
   PartedBlock block = {.before = {all.begin(), product},
                        .products = {product, first},
                        .attention = {first, last},
                        .behind = {last, all.end()},
                        .input = boundary(z),
-                       .attended = boundary(z) * 2,
                        .made = boundary(z) + attention_output(b, z)};
+  // Without a norm before it, attention begins with the residual itself.
+  block.attended = boundary(z) * (block.before.empty() ? 1 : 2);
   if (!sends) block.attended = boundary(z) + attention_input(b, z);
-  for (Operator& op : block.products) {
-    block.attended += Bytes(static_cast<double>(op.parameters) * z.element);
-    if (op.parameters > 0) block.before.push_back(kept_weights(op, z));
-    op.parameters = 0;
-    op.matrices.clear();
+  if (sends && !block.before.empty()) {
+    // The rank that keeps the norm's output cannot make it again.
+    block.before.back().parts = block.products.front().remade = LayerParts();
   }
+  for (const Operator& op : block.products) {
+    block.weights += Bytes(static_cast<double>(op.parameters) * z.element);
+    if (op.parameters > 0) block.before.push_back(kept_weights(op, options));
+  }
+  block.attended += block.weights;
   for (Operator& op : block.attention) {
     // The projection that keeps its output is elsewhere.
     op.inner_stash += std::exchange(op.output_read, Bytes(0));
@@ -140,14 +151,22 @@ PartedBlock parted_block(const BlockForm& b, const StreamSizes& z, PartedAttenti
 /// makes what it reads again, if that is made there.
 Module attention_module(const BlockForm& b, const PartedBlock& block, const BuildOptions& options) {
   const StreamSizes z = stream_sizes(b.stream, options);
-  Module core = make_module(
-      {.input = block.attended, .output = block.made, .recomputable = false, .layers = true},
-      block.attention, options);
+  const bool full = options.recompute == Recompute::Full;
+  Module core = make_module({.input = block.attended,
+                             .output = block.made,
+                             .recomputable = !full && options.recompute != Recompute::Alternate,
+                             .layers = true},
+                            block.attention, options);
   if (block.products.empty()) return core;
-  const bool again = options.recompute == Recompute::Full;
-  Module module =
-      make_module({.input = boundary(z), .output = block.made}, block.products, options);
-  if (again) {
+  BuildOptions own = options;
+  own.framework.gradient_passes = 0;  // their sums are made where the weights are
+  own.framework.recomputes_output = true;
+  Module module = make_module({.input = boundary(z), .output = block.made}, block.products, own);
+  module.stash += block.weights;
+  module.parameters = 0;
+  module.matrices.clear();
+  module.update.clear();
+  if (full) {
     core.remade = attention_input(b, z);
     core.stash -= core.remade;
     core.workspace += core.remade;
@@ -189,7 +208,7 @@ void append_parted_blocks(const Transformer& t, const BuildOptions& options,
   for (int i = 0; i < layers; ++i) {
     const BuildOptions own = options_of_block(t, options, 0, i);
     const BlockForm& form = t.block_of(i);
-    PartedBlock block = parted_block(form, z, options.parted);
+    PartedBlock block = parted_block(form, z, own);
     const std::string name = "block" + std::to_string(i);
     std::vector<Operator> joined = std::move(block.before);
     const bool joins = i > 0 && of_behind == own;
@@ -275,9 +294,9 @@ ModelGraph build_transformer(const Transformer& shape, const BuildOptions& optio
     append_deepstack(shape, options, modules);
   }
   modules.push_back(readout_module(shape, z, options));
-  if (parts) read_late(modules.back(), boundary(z));
   modules.back().tied_to = embedding;
   if (shape.later_tokens > 0) append_later_tokens(shape, z, options, modules.back());
+  if (parts) read_late(modules.back(), boundary(z));
   if (!stream.slice) {
     if (!parts) attach_heads(shape, options, modules);
     if (!stream.bidirectional && shape.encoder.empty() && !chooses_tokens(shape))

@@ -129,9 +129,7 @@ void choose_columns(View& view, int room) {
 }
 
 std::string row_label(const View& view, int rank) {
-  const Program& program = view.program();
-  std::vector<int> stages;
-  for (const int stage : program.ranks[rank].stages) stages.push_back(model_stage(program, stage));
+  const std::vector<int>& stages = view.result->measurement.metrics.devices.at(rank).stages;
   const std::string name = "device " + std::to_string(view.devices.at(rank));
   return stages.size() > 1 ? name + " (" + list_stages(stages) + ")" : name;
 }

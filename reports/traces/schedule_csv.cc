@@ -33,8 +33,8 @@ std::string schedule_csv(const ScenarioResult& result, TextMessages messages) {
   }
   if (updates_one_copy(plan.schedule.kind->layout)) {
     throw Error(who +
-                "the text form has one rank or two for a stage; expected a schedule whose stages "
-                "stay on their ranks, e.g. \"1f1b\"");
+                "the text form has no ranks that change with the micro-batch; expected a schedule "
+                "whose stages stay on theirs, e.g. \"1f1b\"");
   }
   if (plan.schedule.kind->slices) {
     throw Error(who +

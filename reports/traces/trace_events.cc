@@ -85,10 +85,7 @@ void write_names(EventText& text, const Drawing& drawing) {
   name_process(text, numbers.steps(), "steps", 0);
   name_thread(text, {numbers.steps(), numbers.first_thread()}, "steps", 0);
   for (int rank = 0; rank < numbers.ranks; ++rank) {
-    std::vector<int> stages;
-    for (const int stage : drawing.program().ranks[rank].stages) {
-      stages.push_back(model_stage(drawing.program(), stage));
-    }
+    const std::vector<int>& stages = drawing.result.measurement.metrics.devices.at(rank).stages;
     const std::string word = stages.size() == 1 ? " (stage " : " (stages ";
     const std::string name = "device " + std::to_string(devices.at(rank));
     name_process(text, rank + 1, name + (stages.empty() ? "" : word + list_stages(stages) + ")"),

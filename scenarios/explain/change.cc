@@ -71,14 +71,14 @@ std::string scaled_text(const JsonValue* value, double factor) {
   return text + "]";
 }
 
-void lay_stages_anew(const Baseline& baseline, Change& change) {
+void lay_stages_anew(const Baseline& baseline, Change& change, bool cuts_itself) {
   for (const char* path : {"parallel.stages", "parallel.placement"}) {
     if (value_at(baseline.document, path) == nullptr) continue;
     change.settings.push_back(std::string(path) + "=null");
   }
   const JsonValue* partition = value_at(baseline.document, "partition");
-  if (partition != nullptr && partition->kind == Kind::Array) {
-    change.settings.emplace_back("partition=balanced");
+  if (partition != nullptr && (cuts_itself || partition->kind == Kind::Array)) {
+    change.settings.emplace_back(cuts_itself ? "partition=null" : "partition=balanced");
   }
 }
 

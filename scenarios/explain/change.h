@@ -42,7 +42,7 @@ std::vector<Change> plan_changes(const Baseline& baseline);
 /// Degrees traded for each other, ZeRO, and communication beside computation.
 std::vector<Change> layout_changes(const Baseline& baseline);
 /// Leaves it to the loader to lay and cut stages that the scenario lays and cuts itself.
-void lay_stages_anew(const Baseline& baseline, Change& change);
+void lay_stages_anew(const Baseline& baseline, Change& change, bool cuts_itself = false);
 /// Returns all of them, each once.
 std::vector<Change> all_changes(const Baseline& baseline);
 

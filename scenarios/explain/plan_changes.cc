@@ -118,7 +118,7 @@ void schedules(const Baseline& baseline, std::vector<Change>& changes) {
         "the schedule " + entry.name,
         {*setting}};
     if (entry.layout != own.layout || entry.chunks != own.chunks) {
-      lay_stages_anew(baseline, change);
+      lay_stages_anew(baseline, change, entry.layout == StageLayout::Helix);
     }
     changes.push_back(change);
   }

@@ -375,7 +375,7 @@ int message_parts(const Question& question) {
   const Sharding& sharding = question.layout.sharding;
   const bool equal = sharding.tensor_layout == TensorLayout::OneD && !sharding.sequence_parallel &&
                      sharding.split_brain == 1 && question.layout.rank_layouts.empty();
-  // Of what goes to and from attention devices hold parts already.
+  // HelixPipe: most of what goes to and from attention is in parts already.
   const bool helix = question.training().schedule.kind->layout == StageLayout::Helix;
   if (!question.training().framework.divides_messages || !equal || helix) return 1;
   int most = sharding.tensor;

@@ -545,7 +545,9 @@ std::vector<Setting> PlanSpace::settings(const PlanLayout& layout, const WorkOrd
   settings.push_back({"training.recompute", layout.recompute});
   settings.push_back({"training.strategy", layout.strategy});
   settings.push_back({"training.schedule", schedule_setting(order)});
-  settings.push_back({"partition", order.partition});
+  const ScheduleEntry* const entry = find_schedule(kind_of(order.schedule));
+  const bool cuts = entry != nullptr && entry->layout == StageLayout::Helix;  // the model, itself
+  settings.push_back({"partition", cuts ? none : order.partition});
   return settings;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 #include <span>
 
 #include "base/error.h"
@@ -227,10 +228,9 @@ void Collector::fill_devices(Metrics& metrics, const MeasureInputs& inputs) {
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     const Rank& rank = program_.ranks[r];
     DeviceMetrics device{.rank = static_cast<int>(r), .weight_versions = rank.weight_versions};
-    for (const int stage : rank.stages) {
-      const int own = model_stage(program_, stage);  // several copies may have it on one rank
-      if (std::ranges::find(device.stages, own) == device.stages.end()) device.stages.push_back(own);
-    }
+    for (const int stage : rank.stages) device.stages.push_back(model_stage(program_, stage));
+    const std::set<int> once(device.stages.begin(), device.stages.end());
+    if (once.size() < device.stages.size()) device.stages.assign(once.begin(), once.end());
     if (times_.length() > 0) fill_shares(r, device);
     if (!inputs.memory_capacity.empty()) device.memory_capacity = inputs.memory_capacity[r];
     device.peak_memory = peaks[r].total;

@@ -85,11 +85,10 @@ class Extras {
 
   /// Returns whether layers are of a kind that may be cut around its attention.
   bool may_part_layers() const {
-    const bool one_kind = !model_.contains("layer_pattern") && !model_.contains("experts") &&
-                          !model_.contains("encoder") && !model_.contains("latent_attention");
-    return transformer_ && one_kind && parallel_["pipeline"] > 1 && !parallel_.contains("expert") &&
+    return transformer_ && !model_.contains("layer_pattern") && !model_.contains("encoder") &&
+           parallel_["pipeline"] > 1 && !parallel_.contains("expert") &&
            !parallel_.contains("layouts") && !parallel_.contains("stage_layouts") &&
-           !training_.contains("replica_micro_batches") && !training_.contains("lora");
+           !training_.contains("replica_micro_batches");
   }
   /// Has attention of each micro-batch on a rank of its own. Some models and machines are refused.
   void part_layers() {

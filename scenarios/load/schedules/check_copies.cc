@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/load/schedules/check_copies.h"
 
+#include <algorithm>
 #include <functional>
 
 #include "base/text.h"
@@ -122,11 +123,20 @@ void check_helix_layout(const Question& question, const JsonNode& document,
     refuse(member_or(parallel, "outer", schedule),
            "updates weights once a step; expected no \"outer\"");
   }
+  if (!question.layout.layer_layouts.empty()) {
+    refuse(member_or(parallel, "layer_layouts", schedule),
+           "sends weights among devices that divide them alike; expected no \"layer_layouts\"");
+  }
   if (question.layout.sharding.expert > 1) {
     refuse(member_or(parallel, "expert", schedule),
            "passes no tokens to experts; expected \"expert\" 1, got " +
                std::to_string(question.layout.sharding.expert));
   }
+}
+
+/// Returns whether the schedule sends weights to attention.
+bool sends_weights(const JsonNode& schedule) {
+  return parted_attention(schedule) == PartedAttention::WithProjections;
 }
 
 void check_helix_training(const Training& training, const TrainingKeys& keys,
@@ -151,6 +161,19 @@ void check_helix_training(const Training& training, const TrainingKeys& keys,
   if (training.offload.any()) {
     refuse(member_or(keys.node, "offload", schedule),
            "keeps what goes back soon; expected no \"offload\"");
+  }
+  const JsonNode recompute = member_or(keys.node, "recompute", schedule);
+  const bool latents = training.recompute == Recompute::Parts &&
+                       training.recompute_parts.has(LayerPart::LatentProjections);
+  if (training.recompute == Recompute::Alternate || latents || training.stage_recompute.any()) {
+    refuse(recompute,
+           "runs products and attention of a layer on ranks apart; expected \"recompute\" "
+           "\"none\", \"selective\", \"full\", or modules other than \"mla_up_proj\"");
+  }
+  if (training.adapters.rank > 0 && sends_weights(schedule)) {
+    refuse(member_or(keys.node, "lora", schedule),
+           "would send frozen weights, and gradients that they have not; expected "
+           "\"transfer_weights\" false beside it");
   }
   if (training.frozen_modules > 0) {
     refuse(member_or(keys.node, "frozen_modules", schedule),
@@ -201,7 +224,14 @@ void check_helix(const Question& question, const TrainingKeys& keys, const Model
   const Refuse refuse = [&](const JsonNode& node, const std::string& problem) {
     report(diagnostics, node, "\"helixpipe\" " + problem);
   };
-  if (graph != nullptr) check_weights(*graph, member_or(document, "model", schedule), refuse);
+  if (graph != nullptr) {
+    check_weights(*graph, member_or(document, "model", schedule), refuse);
+    const JsonNode sends = member_or(schedule, "transfer_weights", schedule);
+    const auto attends = [](const Module& module) { return module.attends; };
+    if (!(sends == schedule) && std::ranges::none_of(graph->modules, attends)) {
+      refuse(sends, "finds in a profile what travels; expected no \"transfer_weights\"");
+    }
+  }
   check_helix_layout(question, document, schedule, refuse);
   check_helix_training(training, keys, schedule, refuse);
   if (document.value->find("partition") != nullptr) {

@@ -138,6 +138,8 @@ struct ScheduleEntry {
   bool parts_steps() const { return flushes || one_at_a_time; }
 };
 
+/// Returns whether of all copies of a stage one has the states, and is updated.
+constexpr bool updates_one_copy(StageLayout of) { return of >= StageLayout::Ring; }
 /// Returns all schedules, in the order in which people read them.
 const std::vector<ScheduleEntry>& schedule_catalogue();
 /// Returns the schedule of that name; null if there is none.

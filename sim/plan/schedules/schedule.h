@@ -90,13 +90,10 @@ struct Sequence {
 
 /// How a schedule lays stages on ranks. Any: as the scenario says. Loop: 0, 1, 2, 0, 1, 2, ...; V:
 /// 0, 1, 2, 2, 1, 0, ...; Mirrored, MirroredV: one each, or a V, and a second copy in reverse;
-/// Ring: a copy of all stages on each rank, whose weights come by, see weipipe.cc; Helix: even
-/// stages in a loop, odd ones, without weights, by micro-batch, see helixpipe.cc.
+/// Ring: a copy of all stages on each rank, whose weights come by; Helix: see helixpipe.cc.
 enum class StageLayout { Any, OneEach, Loop, V, Mirrored, MirroredV, Ring, Helix };
 constexpr bool has_copies(StageLayout of) { return of >= StageLayout::Mirrored; }
 constexpr bool has_mirror(StageLayout of) { return has_copies(of) && of < StageLayout::Ring; }
-/// Returns whether of all copies of a stage one has the states, and is updated.
-constexpr bool updates_one_copy(StageLayout of) { return of >= StageLayout::Ring; }
 constexpr bool has_v(StageLayout of) {
   return of == StageLayout::V || of == StageLayout::MirroredV;
 }

@@ -8,7 +8,8 @@ namespace {
 // b = 2, s = 64, h = 32, 4 heads of 8, 2 of them with keys, an MLP of 96, 3 layers, bf16.
 const std::string kModel = R"({"kind": "transformer", "layers": 3, "hidden_size": 32,
     "attention_heads": 4, "kv_heads": 2, "ffn_hidden_size": 96, "vocab_size": 40,
-    "sequence_length": 64, "attention": "fused")";
+    "sequence_length": 64)";
+const std::string kFused = R"(, "attention": "fused"})";
 constexpr double kTokens = 2 * 64, kH = 32, kKeys = 16, kElement = 2, kHeads = 4;
 constexpr double kResidual = kTokens * kH * kElement;  // and queries, and outputs
 constexpr double kKeysValues = 2 * kTokens * kKeys * kElement;
@@ -22,7 +23,7 @@ BuildOptions parted(PartedAttention how, Recompute recompute = Recompute::None) 
 }
 
 ModelGraph model(PartedAttention how, Recompute recompute = Recompute::None) {
-  return built(kModel + "}", parted(how, recompute));
+  return built(kModel + kFused, parted(how, recompute));
 }
 
 template <class Measure>
@@ -80,8 +81,9 @@ TEST_CASE("what attention keeps: with its products, their input alone if they ru
   const double attends = kResidual + kKeysValues + kResidual + kSums;  // with what it puts out
   CHECK(kept(PartedAttention::Alone, Recompute::None) == attends);
   CHECK(kept(PartedAttention::Alone, Recompute::Full) == attends);
-  CHECK(kept(PartedAttention::WithProjections, Recompute::None) == kResidual + attends);
-  CHECK(kept(PartedAttention::WithProjections, Recompute::Full) == 2 * kResidual + kSums);
+  const double weights = kProducts * kElement;  // which have come, and stay for the backward
+  CHECK(kept(PartedAttention::WithProjections, Recompute::None) == kResidual + attends + weights);
+  CHECK(kept(PartedAttention::WithProjections, Recompute::Full) == 2 * kResidual + kSums + weights);
   // The modules between keep the residual and what attention has made.
   const Module between = model(PartedAttention::WithProjections, Recompute::Full).modules[3];
   CHECK(between.stash.value() == 2 * kResidual);
@@ -104,9 +106,50 @@ TEST_CASE("a recomputation makes queries, keys and values again, and no attentio
   CHECK(module.workspace >= keeping.workspace + Bytes(kResidual + kKeysValues));
 }
 
+TEST_CASE("scores that are stored are computed again where they were") {
+  for (const auto how : {PartedAttention::Alone, PartedAttention::WithProjections}) {
+    const auto of = [&](PartedAttention parts, Recompute recompute) {
+      return built(kModel + R"(, "attention": "materialised"})", parted(parts, recompute));
+    };
+    const auto kept = [](const Module& m) { return m.stash.value(); };
+    const auto again = [](const Module& m) { return flops_of(m.recompute).value(); };
+    const auto saved = [&](PartedAttention parts) {
+      return sum(of(parts, Recompute::None), kept) - sum(of(parts, Recompute::Selective), kept);
+    };
+    CHECK(saved(how) > 0);
+    CHECK(saved(how) == saved(PartedAttention::None));
+    CHECK(sum(of(how, Recompute::Selective), again) ==
+          sum(of(PartedAttention::None, Recompute::Selective), again));
+  }
+}
+
+TEST_CASE("products that are done elsewhere are cast to 8 bits there") {
+  BuildOptions eight = parted(PartedAttention::WithProjections);
+  eight.precision = Precision::Fp8;
+  BuildOptions whole = eight;
+  whole.parted = PartedAttention::None;
+  const auto forward = [](const Module& m) {
+    return bytes_of(m.forward).value() + bytes_of(m.backward_input).value();
+  };
+  CHECK(sum(built(kModel + kFused, eight), forward) ==
+        doctest::Approx(sum(built(kModel + kFused, whole), forward)).epsilon(1e-12));
+}
+
+TEST_CASE("with adapters queries, keys and values travel") {
+  BuildOptions adapted = parted(PartedAttention::WithProjections);
+  adapted.adapters.rank = 4;
+  CHECK(built(kModel + kFused, adapted).modules[1].output.value() == 2 * kResidual + kKeysValues);
+}
+
+TEST_CASE("without a norm before it, attention reads the residual alone") {
+  const ModelGraph post = built(kModel + R"(, "norm_position": "post", "attention": "fused"})",
+                                parted(PartedAttention::WithProjections));
+  CHECK(post.modules[1].output.value() == kResidual + kProducts * kElement);
+}
+
 TEST_CASE("layers whose attention has weights, or is not alone, stay whole") {
-  for (const std::string more :
-       {R"(, "parallel_residual": true})", R"(, "attention_sinks": true})"}) {
+  for (const std::string more : {R"(, "parallel_residual": true, "attention": "fused"})",
+                                 R"(, "attention_sinks": true, "attention": "fused"})"}) {
     const ModelGraph graph = built(kModel + more, parted(PartedAttention::WithProjections));
     CHECK(graph.modules.size() == 5);
   }

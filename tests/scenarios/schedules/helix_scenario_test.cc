@@ -77,7 +77,7 @@ TEST_CASE("replicas add up the gradients of each weight once") {
   CHECK(between("helixpipe") == doctest::Approx(between("1f1b")));
 }
 
-// Of p places one has attention beside what comes before it, and one beside what follows: of L
+// Attention: of p places one has it beside what comes before it, and one beside what follows: of L
 // layers each direction has (p - 1) / p of M messages. Those of a pipeline cross p - 1 boundaries.
 TEST_CASE("on links there are the residual, what attention reads, and what it makes") {
   const double p = 4, layers = 8, tokens = 128, hidden = 256, residual = tokens * hidden * 2;
@@ -161,6 +161,11 @@ TEST_CASE("what does not fit HelixPipe is refused, with what to write instead") 
   CHECK(refused({"partition=uniform"}).find("expected no partition") != std::string::npos);
   CHECK(refused({"training.offload={\"activations\": 0.5}"}).find("expected no \"offload\"") !=
         std::string::npos);
+  CHECK(refused({"training.lora.rank=4"}).find("expected \"transfer_weights\" false") !=
+        std::string::npos);
+  CHECK(refused({"training.recompute=alternate"}).find("modules other than") != std::string::npos);
+  CHECK(refused({R"(training.recompute={"stage_layers": 1})"}).find("expected \"recompute\"") !=
+        std::string::npos);
   const auto keyed = [&](const std::string& key, const std::string& kind = "helixpipe") {
     return refused({R"(training.schedule={"kind": ")" + kind + "\", " + key + "}"});
   };
@@ -176,6 +181,13 @@ TEST_CASE("what does not fit HelixPipe is refused, with what to write instead") 
   CHECK(keyed(R"("folds": 2)", "1f1b").find("leaves layers whole") != std::string::npos);
   CHECK(keyed(R"("transfer_weights": false)", "1f1b").find("expected it with \"helixpipe\"") !=
         std::string::npos);
+}
+
+TEST_CASE("adapters train beside queries, keys and values that travel") {
+  const ScenarioResult result =
+      run(in_a_helix({"training.lora.rank=4",
+                      R"(training.schedule={"kind": "helixpipe", "transfer_weights": false})"}));
+  CHECK(held(result, MemoryClass::Weights) > held(result, MemoryClass::Gradients));
 }
 
 TEST_CASE("the scenario of every schedule has every schedule that trains a whole model") {
