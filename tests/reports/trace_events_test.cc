@@ -51,6 +51,13 @@ const char* const kDivided = R"({
   "training": {"strategy": "global", "schedule": "1f1b", "global_batch_size": 16,
     "micro_batch_size": 1, "steps": 1}})";
 
+const char* const kAttentionApart = R"({
+  "model": {"kind": "transformer", "layers": 4, "hidden_size": 256, "attention_heads": 4,
+    "sequence_length": 256, "vocab_size": 512, "attention": "fused"},
+  "cluster": {"machine": "dgx-a100-80g", "devices": 4},
+  "training": {"strategy": "global", "schedule": "helixpipe", "global_batch_size": 8,
+    "micro_batch_size": 1, "steps": 1}})";
+
 /// A run under each schedule that makes its order itself.
 std::map<std::string, ScenarioResult> runs_of_all_families() {
   std::map<std::string, ScenarioResult> runs;
@@ -59,7 +66,9 @@ std::map<std::string, ScenarioResult> runs_of_all_families() {
     const bool local = !entry.global() || entry.trains == Trains::Local;
     const std::string strategy = local ? "training.strategy=local" : "training.strategy=global";
     const std::string schedule = "training.schedule=" + entry.name;
+    const bool apart = entry.layout == StageLayout::Helix;
     runs.emplace(entry.name, entry.slices ? simulated(kSequences)
+                             : apart      ? simulated(kAttentionApart)
                                           : simulated(kFourStages, {strategy, schedule}));
   }
   return runs;

@@ -32,7 +32,7 @@ TEST_CASE("all mistakes of a file are reported together, each with its line and 
         "bad.json:9: /simulate/engine: unknown name \"fast\"; known: auto, simgrid, native\n"
         "bad.json:2: /modle: unknown key; did you mean \"model\"?\n"
         "bad.json:7: /training/schedule/que: unknown key; known: kind, backward, queue, copies, "
-        "in_flight, update_every, optimizer_sync, chunks, round, overlap, early_recompute, "
+        "in_flight, update_every, optimizer_sync, chunks, round, folds, transfer_weights, "
         "...");
 }
 
