@@ -19,6 +19,29 @@ JsonNode member_or(const JsonNode& from, std::string_view key, const JsonNode& o
   return has ? from.child(key) : otherwise;
 }
 
+/// Why a schedule has none of what others choose among.
+struct Reasons {
+  const char *backward, *queue, *copies, *execution, *offload;
+};
+
+/// Reports each of these that is asked for.
+void refuse_parts(const Reasons& why, const Training& training, const TrainingKeys& keys,
+                  const JsonNode& schedule, const Refuse& refuse) {
+  const SchedulePolicy& policy = training.schedule;
+  const auto check = [&](bool asked, const JsonNode& from, const char* key, const char* reason,
+                         const char* expected) {
+    if (asked)
+      refuse(member_or(from, key, schedule), std::string(reason) + "; expected " + expected);
+  };
+  check(policy.split_backward, schedule, "backward", why.backward, "\"backward\" \"fused\"");
+  check(policy.queue.kind != QueuePolicy::Kind::Unlimited, schedule, "queue", why.queue,
+        "\"queue\" \"unlimited\"");
+  check(policy.copies_on_compute_stream, schedule, "copies", why.copies,
+        "\"copies\" \"overlapped\"");
+  check(policy.bulk_synchronous, schedule, "execution", why.execution, "\"execution\" \"futures\"");
+  check(training.offload.any(), keys.node, "offload", why.offload, "no \"offload\"");
+}
+
 /// Reports devices of a rank, and states that they would divide.
 void check_division(const Layout& layout, const JsonNode& document, const JsonNode& schedule,
                     const Refuse& refuse) {
@@ -56,28 +79,12 @@ void check_ring(const Question& question, const TrainingKeys& keys, const Cluste
     refuse(document.child("cluster"),
            "runs every chunk of the model on every rank; expected devices of one kind");
   }
-  if (policy.split_backward) {
-    refuse(member_or(schedule, "backward", schedule),
-           "adds up gradients as weights pass by, once for each backward; expected \"backward\" "
-           "\"fused\"");
-  }
-  if (policy.queue.kind != QueuePolicy::Kind::Unlimited) {
-    refuse(
-        member_or(schedule, "queue", schedule),
-        "has two buffers for each flow of weights, and no queue; expected \"queue\" \"unlimited\"");
-  }
-  if (policy.copies_on_compute_stream) {
-    refuse(member_or(schedule, "copies", schedule),
-           "sends weights beside the kernels that read them; expected \"copies\" \"overlapped\"");
-  }
-  if (policy.bulk_synchronous) {
-    refuse(member_or(schedule, "execution", schedule),
-           "has turns of its own, in which weights pass; expected \"execution\" \"futures\"");
-  }
-  if (training.offload.any()) {
-    refuse(member_or(keys.node, "offload", schedule),
-           "has no room on hosts for what passes by; expected no \"offload\"");
-  }
+  refuse_parts({.backward = "adds up gradients as weights pass by, once for each backward",
+                .queue = "has two buffers for each flow of weights, and no queue",
+                .copies = "sends weights beside the kernels that read them",
+                .execution = "has turns of its own, in which weights pass",
+                .offload = "has no room on hosts for what passes by"},
+               training, keys, schedule, refuse);
 }
 
 namespace {
@@ -141,27 +148,12 @@ bool sends_weights(const JsonNode& schedule) {
 
 void check_helix_training(const Training& training, const TrainingKeys& keys,
                           const JsonNode& schedule, const Refuse& refuse) {
-  const SchedulePolicy& policy = training.schedule;
-  if (policy.split_backward) {
-    refuse(member_or(schedule, "backward", schedule),
-           "goes back as it came; expected \"backward\" \"fused\"");
-  }
-  if (policy.queue.kind != QueuePolicy::Kind::Unlimited) {
-    refuse(member_or(schedule, "queue", schedule),
-           "has messages on their way while ranks compute; expected \"queue\" \"unlimited\"");
-  }
-  if (policy.copies_on_compute_stream) {
-    refuse(member_or(schedule, "copies", schedule),
-           "sends one fold beside the kernels of the other; expected \"copies\" \"overlapped\"");
-  }
-  if (policy.bulk_synchronous) {
-    refuse(member_or(schedule, "execution", schedule),
-           "has no rounds of one op a rank; expected \"execution\" \"futures\"");
-  }
-  if (training.offload.any()) {
-    refuse(member_or(keys.node, "offload", schedule),
-           "keeps what goes back soon; expected no \"offload\"");
-  }
+  refuse_parts({.backward = "goes back as it came",
+                .queue = "has messages on their way while ranks compute",
+                .copies = "sends one fold beside the kernels of the other",
+                .execution = "has no rounds of one op a rank",
+                .offload = "keeps what goes back soon"},
+               training, keys, schedule, refuse);
   const JsonNode recompute = member_or(keys.node, "recompute", schedule);
   const bool latents = training.recompute == Recompute::Parts &&
                        training.recompute_parts.has(LayerPart::LatentProjections);
