@@ -34,10 +34,6 @@ SurveyRow measure_row(const ScheduleEntry& entry, const SurveySize& size) {
   return row;
 }
 
-}  // namespace
-
-namespace {
-
 /// Returns the model, a layer a device: before attention, attention and behind it take 1 : 3 : 2 of
 /// its time. The residual travels beside what attention reads and makes.
 std::string parted_layers(int devices) {

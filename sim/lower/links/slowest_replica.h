@@ -1,9 +1,9 @@
 // SlowestReplica: the devices by which a program that folds all replicas into one tells most.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where groups of devices lie differently in nodes, the devices of a stage do not stand for each
-// other. A program that follows one of each is a bound by whichever it follows, and the best bound
-// by those whose groups take longest.
+// The devices of a stage do not stand for each other if their groups lie differently in nodes. A
+// program that follows one of each is a bound by whichever it follows, and the best bound by those
+// whose groups take longest.
 //
 // Example: 12 devices in nodes of 4, in groups of three. Devices 0 to 2 lie in one node, 3 to 5 in
 // two, and wait for cards. Replicas that synchronise with both are as slow as the second.
