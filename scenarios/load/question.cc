@@ -12,6 +12,7 @@
 #include "scenarios/contract/set_key.h"
 #include "scenarios/load/loader.h"
 #include "scenarios/load/read_stage_layouts.h"
+#include "scenarios/load/schedules/check_boundaries.h"
 #include "scenarios/load/schedules/check_copies.h"
 #include "scenarios/load/training/read_optimizer.h"
 #include "sim/plan/stage_cost.h"
@@ -501,6 +502,7 @@ Question load_question(const JsonValue& value, KnownParts& known, Diagnostics& d
   }
   if (stages) {
     check_messages(question, keys, diagnostics);
+    if (keys.strategy.valid) check_boundaries(question, keys, document, diagnostics);
     check_ring(question, keys, sections.cluster ? &*sections.cluster : nullptr, document,
                diagnostics);
     check_helix(question, keys, sections.graph ? &*sections.graph : nullptr, document, diagnostics);

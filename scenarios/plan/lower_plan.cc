@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "hardware/collectives/collective.h"
 #include "scenarios/plan/known_prices.h"
+#include "scenarios/plan/message_costs.h"
 #include "sim/lower/bulk_synchronous.h"
 #include "sim/plan/vocabulary.h"
 
@@ -58,47 +59,6 @@ Mesh mesh_of(const Question& question, int rank) {
   mesh.degree(Dimension::Data) = layout.data;
   if (question.layout.data_parallel.zero_stage > 0) mesh.shard = layout.data;
   return mesh;
-}
-
-/// Returns the neighbouring stages on different ranks, between which messages go.
-std::vector<std::pair<StageCost*, StageCost*>> stages_apart(const Plan& plan,
-                                                            std::vector<StageCost>& stages) {
-  std::vector<std::pair<StageCost*, StageCost*>> pairs;
-  for (std::size_t stage = 0; stage + 1 < stages.size(); ++stage) {
-    if (plan.rank_of_stage[stage] == plan.rank_of_stage[stage + 1]) continue;
-    pairs.emplace_back(&stages[stage], &stages[stage + 1]);
-  }
-  return pairs;
-}
-
-/// Adds the copies of messages between ranks that the framework has the kernels' queue make: each
-/// op copies what it reads of another rank, and what another rank reads of it.
-void add_message_copies(const Plan& plan, std::vector<StageCost>& stages) {
-  const Training& training = plan.question.training();
-  const BytesPerSecond rate = training.framework.message_copies;
-  if (rate == BytesPerSecond()) return;
-  for (const auto& [before, after] : stages_apart(plan, stages)) {
-    const OpCost copy{.time = before->output / rate};
-    for (StageCost* end : {before, after}) {
-      end->forward += copy;
-      if (training.strategy.kind == StrategyKind::Global) end->backward_input += copy;
-    }
-  }
-}
-
-/// Adds what puts messages together again that tensor devices sent in parts: an op gathers what it
-/// reads of another rank.
-void add_message_gathers(const Plan& plan, const PriceInputs& prices,
-                         std::vector<StageCost>& stages) {
-  if (plan.schedule.message_parts == 1) return;
-  const bool global = plan.question.training().strategy.kind == StrategyKind::Global;
-  for (const auto& [before, after] : stages_apart(plan, stages)) {
-    const Exchange gather{
-        .kind = CollectiveKind::AllGather, .bytes = before->output, .layout = before->layout};
-    const OpCost cost{.waiting = prices.exchange_time(gather), .exchanges = {gather}};
-    after->forward += cost;
-    if (global) before->backward_input += cost;
-  }
 }
 
 /// Returns how many backwards of a micro-batch or of a slice one update of a stage adds up.
@@ -362,7 +322,9 @@ std::vector<StageCost> priced_stages(const Plan& plan, const ModelGraph& graph,
     apply_offload(training.offload, layout.data_parallel, layers, stages[s]);
   }
   add_message_copies(plan, stages);
-  add_message_gathers(plan, price_inputs(plan.question, at), stages);
+  const PriceInputs prices = price_inputs(plan.question, at);
+  add_message_casts(plan, prices, stages);
+  add_message_gathers(plan, prices, stages);
   return stages;
 }
 

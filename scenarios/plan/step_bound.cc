@@ -392,7 +392,7 @@ class PlanWork {
   /// Returns the gradient of the output that a backward reads, from a message or its head; 0 if
   /// there are several losses.
   Bytes read_gradient(const Op& op) const {
-    const StageRole& role = inputs_.roles[op.stage];
+    const StageRole& role = costs_.role(op);
     const bool sent = role.traversals.size() == 1 && (op.loss != op.stage || role.head);
     return sent ? costs_.of_stage(op).output_gradient() : Bytes(0);
   }
@@ -402,13 +402,14 @@ class PlanWork {
     const StageCost& stage = costs_.of_stage(op);
     switch (op.kind) {
       case OpKind::F:
-        return stage.workspace + stage.output * double(costs_.after(op.stage).size());
+        return stage.workspace + costs_.sent_outputs(op);
       case OpKind::H:
         return stage.head_memory;
       case OpKind::I:
       case OpKind::B: {
         const bool sends = costs_.traversal(op).to_previous;
-        return stage.workspace + read_gradient(op) + (sends ? costs_.input_gradient(op) : Bytes(0));
+        return stage.workspace + read_gradient(op) +
+               (sends ? costs_.sent_input_gradient(op) : Bytes(0));
       }
       case OpKind::W:
         return recomputes(op) || op.defers ? Bytes(0) : stage.workspace;
@@ -435,7 +436,7 @@ class PlanWork {
   /// Says that the stash is freed after `op`.
   bool gives_back(const Op& op) const {
     if ((op.kind != OpKind::B && op.kind != OpKind::W) || makes_deferred(op)) return false;
-    return inputs_.roles[op.stage].traversals.back().loss == op.loss;
+    return costs_.role(op).traversals.back().loss == op.loss;
   }
 
   Bytes resident(std::size_t rank) const {

@@ -120,9 +120,10 @@ std::array<Bytes, kMemoryClasses> resident_bytes(const LowerInputs& inputs,
     at(MemoryClass::WeightVersions) += state.predicted;
     const auto& versions = inputs.schedule.weight_versions;
     if (!versions.empty()) at(MemoryClass::WeightVersions) += state.weights * versions[stage];
-    const int from = OpCosts(inputs).before(stage);
+    const OpCosts costs(inputs);
+    const int from = costs.before(stage);
     if (inputs.policy.replays && from >= 0) {
-      at(MemoryClass::Boundary) += inputs.stages[from].output * inputs.policy.queue.depth;
+      at(MemoryClass::Boundary) += costs.sent_output(from, stage, 0) * inputs.policy.queue.depth;
     }
   }
   return bytes;

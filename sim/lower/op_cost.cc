@@ -72,10 +72,46 @@ std::vector<int> OpCosts::after(int stage) const {
   return stages;
 }
 
+const SentTensor* OpCosts::cast_output(int from, int to, int micro_batch) const {
+  const SentTensor& sent = of_stage(from, micro_batch).sent_output;
+  return sent.bytes && apart(from, to) ? &sent : nullptr;
+}
+
+const SentTensor* OpCosts::cast_gradient(int from, int to, int micro_batch) const {
+  const SentTensor& sent = of_stage(to, micro_batch).sent_gradient;
+  return sent.bytes && apart(from, to) ? &sent : nullptr;
+}
+
+bool OpCosts::casts_output(const Op& op) const {
+  const std::vector<int> readers = after(op.stage);
+  return !readers.empty() && cast_output(op.stage, readers.front(), op.micro_batch);
+}
+
+bool OpCosts::casts_input_gradient(const Op& op) const {
+  return traversal(op).to_previous && cast_gradient(op.stage, before(op.stage), op.micro_batch);
+}
+
+Bytes OpCosts::sent_output(int from, int to, int micro_batch) const {
+  const SentTensor* cast = cast_output(from, to, micro_batch);
+  return cast ? *cast->bytes : of_stage(from, micro_batch).output;
+}
+
+Bytes OpCosts::sent_outputs(const Op& op) const {
+  Bytes bytes;
+  for (const int reader : after(op.stage)) bytes += sent_output(op.stage, reader, op.micro_batch);
+  return bytes;
+}
+
+Bytes OpCosts::sent_input_gradient(const Op& op) const {
+  const int to = before(op.stage);
+  const SentTensor* cast = to < 0 ? nullptr : cast_gradient(op.stage, to, op.micro_batch);
+  return cast ? *cast->bytes : input_gradient(op);
+}
+
 Bytes OpCosts::input(const Op& op) const {
   const int from = before(op.stage);
   if (!inputs_.layouts.empty()) return inputs_.layouts.inputs[op.stage];
-  return from < 0 ? Bytes(0) : of_stage(from, op.micro_batch).output;
+  return from < 0 ? Bytes(0) : sent_output(from, op.stage, op.micro_batch);
 }
 
 Bytes OpCosts::input_gradient(const Op& op) const {
@@ -85,7 +121,7 @@ Bytes OpCosts::input_gradient(const Op& op) const {
 }
 
 const Traversal& OpCosts::traversal(const Op& op) const {
-  for (const Traversal& traversal : inputs_.roles[op.stage].traversals) {
+  for (const Traversal& traversal : role(op).traversals) {
     if (traversal.loss == op.loss) return traversal;
   }
   CHECK(false, "an op for a loss that does not reach its stage");
@@ -179,11 +215,42 @@ OpCost OpCosts::of(const Op& op) const {
   return cost;
 }
 
+int OpCosts::gradients_read(const Op& op) const {
+  return (op.loss > op.stage ? 1 : 0) +
+         static_cast<int>(added_before(role(op), op.stage, op.loss).size());
+}
+
+/// Returns the time in which `op` casts what it reads of other ranks, and what they read of it.
+Seconds OpCosts::casts(const Op& op) const {
+  Seconds time;
+  const auto add = [&](const SentTensor* cast, int count) {
+    if (cast) time += count * cast->cast;
+  };
+  const int below = before(op.stage);
+  if (op.kind == OpKind::F) {
+    if (below >= 0) add(cast_output(below, op.stage, op.micro_batch), 1);
+    for (const int next : after(op.stage)) add(cast_output(op.stage, next, op.micro_batch), 1);
+    return time;
+  }
+  if (const int count = gradients_read(op)) {
+    add(cast_gradient(op.stage + 1, op.stage, op.micro_batch), count);
+  }
+  if (traversal(op).to_previous) add(cast_gradient(op.stage, below, op.micro_batch), 1);
+  return time;
+}
+
 /// Returns the cost of `op` as if it traded nothing.
 OpCost OpCosts::before_trade(const Op& op) const {
+  OpCost cost = computing(op);
+  const bool passes = op.kind == OpKind::F || op.kind == OpKind::I || op.kind == OpKind::B;
+  const Seconds time = passes ? casts(op) : Seconds(0);
+  if (time > Seconds(0)) cost += {.time = time, .memory_bound = 1};
+  return cost;
+}
+
+OpCost OpCosts::computing(const Op& op) const {
   const StageCost& stage = of_stage(op);
-  OpCost additions{.time = inputs_.roles[op.stage].summed_gradients * stage.gradient_addition,
-                   .memory_bound = 1};
+  OpCost additions{.time = role(op).summed_gradients * stage.gradient_addition, .memory_bound = 1};
   switch (op.kind) {
     case OpKind::F:
       return stage.forward;

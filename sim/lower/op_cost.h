@@ -50,11 +50,27 @@ class OpCosts {
   const StageCost& of_stage(int stage, int micro_batch) const {
     return inputs_.stages[micro_batch % inputs_.schedule.slices * stages_ + stage];
   }
+  /// Returns the role of an op's stage for its micro-batch.
+  const StageRole& role(const Op& op) const { return inputs_.roles[op.stage].of(op.micro_batch); }
   const StageCost& of_stage(const Op& op) const { return of_stage(op.stage, op.micro_batch); }
+  /// Returns the output, or gradient, of `from` on its way to `to`; nothing if it is not cast.
+  const SentTensor* cast_output(int from, int to, int micro_batch) const;
+  const SentTensor* cast_gradient(int from, int to, int micro_batch) const;
+  /// Returns whether an op casts what it makes for another stage.
+  bool casts_output(const Op& op) const;
+  bool casts_input_gradient(const Op& op) const;
+  /// Returns the bytes of the output of a stage as it comes to another.
+  Bytes sent_output(int from, int to, int micro_batch) const;
+  /// Returns the bytes that a forward makes for other stages.
+  Bytes sent_outputs(const Op& op) const;
+  /// Returns the bytes of the gradient of an op's input as it goes to the stage below, and as the
+  /// op makes it.
+  Bytes sent_input_gradient(const Op& op) const;
+  Bytes input_gradient(const Op& op) const;
   /// Returns the activation that a forward receives.
   Bytes input(const Op& op) const;
-  /// Returns the bytes that a backward sends to the stage below: the gradient of the input.
-  Bytes input_gradient(const Op& op) const;
+  /// Returns how many gradients an I or B receives from the stage above.
+  int gradients_read(const Op& op) const;
   /// Returns the traversal of an I, B or W. CHECKs that the op's loss reaches its stage.
   const Traversal& traversal(const Op& op) const;
   /// Returns the cost of what an I, B or W first computes again.
@@ -73,6 +89,12 @@ class OpCosts {
 
  private:
   OpCost before_trade(const Op& op) const;
+  bool apart(int one, int other) const {
+    const std::vector<int>& ranks = inputs_.schedule.rank_of_stage;
+    return ranks[one] != ranks[other];
+  }
+  OpCost computing(const Op& op) const;
+  Seconds casts(const Op& op) const;
   bool attends_again(const Trade& trade) const;
   OpCost attention(const Trade& trade, int stage, OpCost ContextCost::*pass) const;
   void move_attention(const Op& op, OpCost ContextCost::*pass, OpCost& cost) const;

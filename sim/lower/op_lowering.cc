@@ -91,7 +91,7 @@ void OpLowering::append_in_turns(const Op& forward, const Op& backward) {
 /// the part of the forward's that has no room in it yet.
 Bytes OpLowering::hand_stash_over(const Op& forward, const Op& backward) {
   const StageCost& stage = costs_.of_stage(backward);
-  const bool last = backward.loss == inputs_.roles[backward.stage].traversals.back().loss;
+  const bool last = backward.loss == costs_.role(backward).traversals.back().loss;
   int layers = 0;
   for (const Exchange& exchange : costs_.of(forward).exchanges) {
     if (exchange.way != TokenWay::None) layers = exchange.count;
@@ -119,7 +119,7 @@ void OpLowering::begin(const Op& op) {
       return begin_traversal(op);
     case OpKind::W:
       if (op.defers) return;
-      if (!recomputes(op)) writer_.allocate(op, MemoryClass::Workspace, stage.workspace);
+      if (!costs_.recomputes(op)) writer_.allocate(op, MemoryClass::Workspace, stage.workspace);
       return;
     case OpKind::U:
       return begin_update(op);
@@ -136,7 +136,7 @@ OpLowering::Prepared OpLowering::prepare(const Op& op, double share) {
   const StageCost& stage = costs_.of_stage(op);
   const bool makes_input_gradient = op.kind == OpKind::I || op.kind == OpKind::B;
   const bool early = makes_input_gradient && std::exchange(recomputed_, false);
-  const bool again = makes_input_gradient && recomputes(op) && !early;
+  const bool again = makes_input_gradient && costs_.recomputes(op) && !early;
   ComputePiece first{.kind = OpKind::R, .share = share}, piece = piece_of(op, share);
   if (again) first.cost = costs_.recompute(op);
   // Weights that were gathered for the recompute are still there.
@@ -168,7 +168,7 @@ void OpLowering::run(const Op& op, double share) {
 bool OpLowering::recomputes_early(const Op& op) const {
   const int rank = inputs_.schedule.rank_of_stage[op.stage];
   return inputs_.policy.recomputes_early && (op.kind == OpKind::I || op.kind == OpKind::B) &&
-         inputs_.schedule.ranks[rank].size() == 1 && recomputes(op);
+         inputs_.schedule.ranks[rank].size() == 1 && costs_.recomputes(op);
 }
 
 /// Writes what prepare() and run() would of what is computed again.
@@ -203,13 +203,7 @@ void OpLowering::end(const Op& op) {
   const StageCost& stage = costs_.of_stage(op);
   switch (op.kind) {
     case OpKind::F:
-      writer_.free(op, MemoryClass::Workspace, stage.workspace);
-      send_stash(op);
-      hand_to_vocabulary(op);
-      for (const int next : costs_.after(op.stage)) {
-        message(Opcode::Send, Cargo::Activation, op, op.stage, next);
-      }
-      return;
+      return end_forward(op);
     case OpKind::H:
       return writer_.free(op, MemoryClass::Head, stage.head_memory);
     case OpKind::R:
@@ -230,126 +224,10 @@ void OpLowering::end(const Op& op) {
   }
 }
 
-void OpLowering::begin_forward(const Op& op) {
-  const StageCost& stage = costs_.of_stage(op);
-  exchange_readout(op);
-  wait_for_vocabulary(op);
-  wait_for_updates(op);
-  wait_for_weights(op);
-  if (const int from = costs_.before(op.stage); from >= 0) {
-    message(Opcode::Receive, Cargo::Activation, op, from, op.stage);
-  }
-  allocate_stash(op);
-  for (std::size_t reader = 0; reader < costs_.after(op.stage).size(); ++reader) {
-    writer_.allocate(op, MemoryClass::Boundary, stage.output);
-  }
-  writer_.allocate(op, MemoryClass::Workspace, stage.workspace);
-  writer_.free(op, MemoryClass::Boundary, costs_.input(op));
-}
-
-/// The memory of a head has room for what it reads, so that the output is the message's alone from
-/// here on.
-void OpLowering::begin_head(const Op& op) {
-  const StageCost& stage = costs_.of_stage(op);
-  const StageRole& role = inputs_.roles[op.stage];
-  const bool consumed = role.traversals.front().loss == op.stage ||
-                        (!role.only_added.empty() && role.only_added.front() == op.stage);
-  writer_.allocate(op, MemoryClass::Head, stage.head_memory);
-  if (consumed) writer_.allocate(op, MemoryClass::Boundary, stage.output_gradient());
-  const std::vector<int> readers = costs_.after(op.stage);
-  if (readers.empty()) return;
-  const int channel = wiring_.channel(Cargo::Activation, op.stage, readers.front(), op.micro_batch);
-  writer_.free_message(op, stage.output, channel);
-}
-
-/// Writes what a traversal reads and makes: the gradient from above, and the one for the stage
-/// below, if there is a stage below.
-void OpLowering::begin_traversal(const Op& op) {
-  const Traversal& traversal = costs_.traversal(op);
-  receive_gradients(op);
-  wait_for_vocabulary(op);
-  if (!recomputed_) wait_for_stash(op);
-  if (traversal.to_previous) {
-    writer_.allocate(op, MemoryClass::Boundary, costs_.input_gradient(op));
-  } else if (drops_input_gradient(traversal)) {
-    writer_.allocate(op, MemoryClass::Workspace, costs_.input_gradient(op));
-  }
-}
-
-void OpLowering::end_backward(const Op& op) {
-  const Traversal& traversal = costs_.traversal(op);
-  const bool makes_input_gradient = op.kind != OpKind::W;
-  // Recomputed activations live in the workspace: those of one traversal, from I until W if split.
-  const bool keeps_workspace = recomputes(op) && op.kind == OpKind::I && traversal.weights;
-  if (!keeps_workspace) {
-    writer_.free(op, MemoryClass::Workspace, costs_.of_stage(op).workspace);
-  }
-  if (makes_input_gradient && drops_input_gradient(traversal)) {
-    writer_.free(op, MemoryClass::Workspace, costs_.input_gradient(op));
-  }
-  // A split backward reads the gradient of its output twice: I, then W.
-  if (op.kind != OpKind::I || !traversal.weights) end_traversal(op);
-  if (makes_input_gradient) send_gradients(op, traversal);
-  hand_to_vocabulary(op);
-}
-
-/// The gradient of the output has been read for the last time; with the weight gradients the stash
-/// has, too. Comes before the send, which may have to stand.
-void OpLowering::end_traversal(const Op& op) {
-  const StageCost& stage = costs_.of_stage(op);
-  const StageRole& role = inputs_.roles[op.stage];
-  const bool last = op.loss == role.traversals.back().loss;
-  const bool sums = role.summed_gradients > 0 && role.traversals.size() > 1;
-  const bool becomes_sum = sums && op.loss == role.traversals.front().loss;
-  const bool held = op.loss != op.stage || role.head;
-  if (held && !becomes_sum) writer_.free(op, MemoryClass::Boundary, stage.output_gradient());
-  if (!last) return;
-  const std::size_t others = role.only_added.size() + (sums ? 1 : 0);
-  for (std::size_t i = 0; i < others; ++i) {
-    writer_.free(op, MemoryClass::Boundary, stage.output_gradient());
-  }
-  if (!std::exchange(handed_over_, false)) free_stash(op);
-  if (op.defers) writer_.allocate(op, MemoryClass::Stash, stage.deferred);
-  if (has_windows()) writer_.emit(Opcode::Record, window_event(op.stage), op.micro_batch);
-}
-
 Seconds OpLowering::whole_time(const Op& op) const {
   const bool again = op.kind == OpKind::I || op.kind == OpKind::B;
   const Seconds recompute = again ? costs_.recompute(op).time : Seconds(0);
   return recompute + costs_.of(op).time;
-}
-
-bool OpLowering::recomputes(const Op& op) const { return costs_.recomputes(op); }
-
-/// Returns true if the input gradient of a traversal is dropped: no stage needs it. It is made all
-/// the same, unless it is skipped; a gradient that stops inside the stage is not one of its input.
-bool OpLowering::drops_input_gradient(const Traversal& traversal) const {
-  if (traversal.partial || inputs_.strategy.kind == StrategyKind::ForwardForward) return false;
-  return !traversal.to_previous && !inputs_.strategy.skip_unneeded_input_gradients;
-}
-
-void OpLowering::receive_gradients(const Op& op) {
-  const StageRole& role = inputs_.roles[op.stage];
-  const bool list = inputs_.policy.kind->sends_lists;
-  const bool first = op.loss == role.traversals.front().loss;
-  int messages = op.loss > op.stage ? 1 : 0;
-  if (list) {
-    messages = first && role.traversals.back().loss > op.stage ? 1 : 0;
-  } else {
-    messages += static_cast<int>(added_before(role, op.stage, op.loss).size());
-  }
-  for (; messages > 0; --messages) {
-    message(Opcode::Receive, Cargo::Gradient, op, op.stage + 1, op.stage);
-  }
-}
-
-void OpLowering::send_gradients(const Op& op, const Traversal& traversal) {
-  const auto& traversals = inputs_.roles[op.stage].traversals;
-  const bool list = inputs_.policy.kind->sends_lists;
-  const bool any = std::any_of(traversals.begin(), traversals.end(),
-                               [](const Traversal& t) { return t.to_previous; });
-  if (!(list ? any && traversal.weights : traversal.to_previous)) return;
-  message(Opcode::Send, Cargo::Gradient, op, op.stage, op.stage - 1);
 }
 
 bool OpLowering::has_windows() const { return inputs_.policy.in_flight > 1 && update_every() > 1; }
@@ -380,10 +258,6 @@ void OpLowering::wait_for_updates(const Op& op) {
   // The last micro-batch, at or before that one, which ends a window; below 0 there is none yet.
   const int due = before - ((before + 1) % window + window) % window;
   writer_.emit(Opcode::Wait, update_event(op.stage), due);
-}
-
-void OpLowering::message(Opcode code, Cargo cargo, const Op& op, int from, int to) {
-  writer_.emit(code, wiring_.channel(cargo, from, to, op.micro_batch), op.micro_batch);
 }
 
 namespace {

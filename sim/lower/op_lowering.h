@@ -52,12 +52,12 @@ class OpLowering {
   void end(const Op& op);
   void begin_forward(const Op& op);
   void begin_head(const Op& op);
+  void end_forward(const Op& op);
   void begin_traversal(const Op& op);
   void end_backward(const Op& op);
   void end_traversal(const Op& op);
   /// Returns the time of an op, what it first computes again included.
   Seconds whole_time(const Op& op) const;
-  bool recomputes(const Op& op) const;
   bool recomputes_early(const Op& op) const;
   void recompute_early(const Op& op);
   bool drops_input_gradient(const Traversal& traversal) const;

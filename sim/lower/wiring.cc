@@ -40,9 +40,10 @@ Wiring::Wiring(const LowerInputs& inputs, bool alone, Program& program)
 Bytes Wiring::message_bytes(Cargo cargo, int from_stage, int to_stage, int micro_batch) const {
   switch (cargo) {
     case Cargo::Activation:
-      return costs_.of_stage(from_stage, micro_batch).output;
+      return costs_.sent_output(from_stage, to_stage, micro_batch);
     case Cargo::Gradient: {
-      const Bytes tensor = costs_.input_gradient({.stage = from_stage, .micro_batch = micro_batch});
+      const Bytes tensor =
+          costs_.sent_input_gradient({.stage = from_stage, .micro_batch = micro_batch});
       if (!inputs_.policy.kind->sends_lists) return tensor;
       const auto& traversals = inputs_.roles[from_stage].traversals;
       const auto tensors = std::ranges::count_if(traversals, &Traversal::to_previous);
@@ -88,7 +89,8 @@ int Wiring::make_channel(Cargo cargo, int from_stage, int to_stage, int micro_ba
     channel.from_resident = true;
   }
   channel.read_by_head = cargo == Cargo::Activation && inputs_.roles[from_stage].head &&
-                         to_stage == costs_.after(from_stage).front() && channel.bytes > Bytes(0);
+                         to_stage == costs_.after(from_stage).front() && channel.bytes > Bytes(0) &&
+                         !costs_.cast_output(from_stage, to_stage, micro_batch);
   const bool one_device = channel.from_rank == channel.to_rank;
   const bool waits_for_itself = one_device && inputs_.schedule.ranks[channel.from_rank].size() == 1;
   if (waits_for_itself) channel.depth = Channel::kUnlimited;

@@ -155,11 +155,15 @@ Footprint head_state(const Head& head, const PriceInputs& inputs) {
   return state;
 }
 
-Seconds addition_time(Bytes tensor, const PriceInputs& inputs) {
+}  // namespace
+
+Seconds pass_time(Bytes bytes, const PriceInputs& inputs) {
   if (!has_rates(inputs.device)) return Seconds(0);
-  const Work addition{.op_class = OpClass::Elementwise, .bytes = 3 * tensor};
-  return time_of(addition, inputs.device, inputs.precision);
+  const Work pass{.op_class = OpClass::Elementwise, .bytes = bytes};
+  return time_of(pass, inputs.device, inputs.precision);
 }
+
+namespace {
 
 /// Returns the time of the passes over `gradients` at an update; 0 on a device without rates.
 Seconds sweep_time(Bytes gradients, const PriceInputs& inputs) {
@@ -209,7 +213,7 @@ StageCost price_module(const Module& module, PriceInputs inputs) {
   cost.relaid = module.relaid;
   cost.remade = module.remade;
   cost.head_memory = module.head.memory;
-  cost.gradient_addition = addition_time(module.output, inputs);
+  cost.gradient_addition = pass_time(3 * module.output, inputs);
   cost.tied_to = module.tied_to;
   cost.layout = module.layout;
   const WeightCount tied(module.tied_parameters, module.tied_matrices);
@@ -477,6 +481,12 @@ struct BusyRange {
     const bool skips = !traversal.to_previous && skips_input_gradients;
     if (skips) busy -= modules[lowest].first_backward_input;
   }
+  void add_backward(Seconds& busy, const StageRole& role, int first, int last) const {
+    for (const Traversal& traversal : role.traversals) {
+      add_traversal(busy, traversal, first, last);
+    }
+    busy += role.summed_gradients * modules[last - 1].gradient_addition;
+  }
 };
 
 std::vector<TimeSums> time_sums(const std::vector<StageCost>& modules, int update_every) {
@@ -518,80 +528,18 @@ StageTime busy_time(const std::vector<StageCost>& priced, const Strategy& strate
     const StageRole& role = roles[std::min<std::size_t>(stage, roles.size() - 1)];
     Seconds busy = times.sums[last].once - times.sums[first].once;
     times.add_tied(busy, first, last);
-    for (const Traversal& traversal : role.traversals) {
-      times.add_traversal(busy, traversal, first, last);
-    }
     const ModuleTimes& top = times.modules[last - 1];
-    busy += role.summed_gradients * top.gradient_addition;
+    if (role.alone.empty()) {
+      times.add_backward(busy, role, first, last);
+    } else {
+      Seconds crossing, alone;
+      times.add_backward(crossing, role, first, last);
+      times.add_backward(alone, role.alone.front(), first, last);
+      busy += alone + (crossing - alone) / role.gradient_every;
+    }
     if (role.head) busy += top.head + top.head_update / times.update_every;
     return busy;
   };
-}
-
-namespace {
-
-/// Adds to the count of an equal exchange, if there is one.
-void add_exchange(std::vector<Exchange>& exchanges, const Exchange& added) {
-  const auto same = std::find_if(exchanges.begin(), exchanges.end(),
-                                 [&](const Exchange& known) { return alike(known, added); });
-  if (same != exchanges.end()) {
-    same->count += added.count;
-  } else {
-    exchanges.push_back(added);
-  }
-}
-
-}  // namespace
-
-void OpCost::mix(const OpCost& other, double sign) {
-  const double own = time.value(), more = sign * other.time.value(), whole = own + more;
-  const auto mixed = [&](double share, double others) {
-    return whole > 0 ? std::clamp((share * own + others * more) / whole, 0.0, 1.0) : 0;
-  };
-  compute_bound = mixed(compute_bound, other.compute_bound);
-  memory_bound = mixed(memory_bound, other.memory_bound);
-}
-
-namespace {
-
-constexpr double kRounding = 1e-12;  // of sums of times
-
-}  // namespace
-
-PlacedTimes OpCost::placed(double scale) const {
-  PlacedTimes times{.apart = time * scale};
-  for (std::size_t place = 0; place < kKernelPlaces; ++place) {
-    times.at[place] = at[place] * scale;
-    times.apart -= times.at[place];
-  }
-  if (times.apart < time * scale * kRounding) times.apart = Seconds(0);
-  return times;
-}
-
-OpCost& OpCost::operator+=(const OpCost& other) {
-  mix(other, 1);
-  time += other.time;
-  flops += other.flops;
-  counted += other.counted;
-  waiting += other.waiting;
-  for (std::size_t place = 0; place < kKernelPlaces; ++place) at[place] += other.at[place];
-  for (const Exchange& exchange : other.exchanges) add_exchange(exchanges, exchange);
-  return *this;
-}
-
-OpCost& OpCost::operator-=(const OpCost& part) {
-  mix(part, -1);
-  time -= part.time;
-  flops -= part.flops;
-  counted -= part.counted;
-  waiting -= part.waiting;
-  for (std::size_t place = 0; place < kKernelPlaces; ++place) at[place] -= part.at[place];
-  for (Exchange exchange : part.exchanges) {
-    exchange.count = -exchange.count;
-    add_exchange(exchanges, exchange);
-  }
-  std::erase_if(exchanges, [](const Exchange& exchange) { return exchange.count == 0; });
-  return *this;
 }
 
 }  // namespace interlock

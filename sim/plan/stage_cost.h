@@ -25,6 +25,13 @@
 
 namespace interlock {
 
+/// A tensor as it passes to another rank: its bytes, if it is cast, and the time of the cast on
+/// either end.
+struct SentTensor {
+  std::optional<Bytes> bytes;
+  Seconds cast;
+};
+
 /// Durations, flops and bytes of a module or a stage, one micro-batch.
 struct StageCost {
   OpCost forward, backward_input, backward_weight, recompute, update;
@@ -58,12 +65,13 @@ struct StageCost {
   // How gradients are reduced, see DataParallel: whether the stage adds up all of them first;
   // whether it reduces those of every backward, of several for each update.
   bool adds_up_whole_gradients = true, reduces_each_backward = false;
-  Bytes host_stash;                    // of the stash: waits in the host's memory, see Offload
-  Bytes host_gradients, host_weights;  // to and from the host at an update, see Offload
-  Bytes host_optimizer;                // states that the host keeps
-  Bytes outer_buffer;                  // outer gradients on their way, see OuterSteps
-  VocabularyCost vocabulary;           // of its rank
-  ContextCost context;                 // of a slice
+  Bytes host_stash;                       // of the stash: waits in the host's memory, see Offload
+  Bytes host_gradients, host_weights;     // to and from the host at an update, see Offload
+  Bytes host_optimizer;                   // states that the host keeps
+  Bytes outer_buffer;                     // outer gradients on their way, see OuterSteps
+  SentTensor sent_output, sent_gradient;  // the output and its gradient, see add_message_casts
+  VocabularyCost vocabulary;              // of its rank
+  ContextCost context;                    // of a slice
   int modules = 1, layout = 0;  // layout: a stage has that of its last one, see layer_layouts.h
   std::vector<StageCost> parts = {};  // states, updates, weights by layout, if there are several
   std::vector<int> places = {};       // of a part: its modules' numbers in the stage, from 0 on
@@ -80,6 +88,10 @@ struct PriceInputs {
   /// How long one of the exchange takes (not all of its count), for a typical group.
   std::function<Seconds(const Exchange&)> exchange_time = {};
 };
+
+/// Returns the time of an elementwise kernel that reads and writes `bytes`; 0 on a device without
+/// rates.
+Seconds pass_time(Bytes bytes, const PriceInputs& inputs);
 
 /// Returns the bytes that the weight gradients of the last module read, if one product makes them:
 /// the module's input and the gradient of its logits. Nothing if there is no such product.

@@ -119,6 +119,16 @@ std::string why_not_strategy(const Strategy& strategy) {
       return "strategy " + name_of(strategy) +
              " has no kernels; expected global, local, interlocking, greedy or chunked";
   }
+  if (strategy.gradient_every > 1) {
+    return "gradients that cross boundaries now and then have no kernels; expected "
+           "\"gradient_every\": 1";
+  }
+  const bool casts = strategy.activation_format != SentFormat::Computed ||
+                     strategy.gradient_format != SentFormat::Computed;
+  if (casts) {
+    return "casts of what passes between stages have no kernels; expected \"activation_format\" "
+           "and \"gradient_format\" \"training\"";
+  }
   if (strategy.readout_every > 0) {
     return "heads that are copies of the readout have no kernels; expected \"weights\": "
            "\"private\"";

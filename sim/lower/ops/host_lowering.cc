@@ -33,7 +33,7 @@ Bytes stash_on_host(const StageCost& stage) {
 bool OpLowering::reads_stash_first(const Op& op) const {
   const bool backward = op.kind == OpKind::I || op.kind == OpKind::B;
   return backward && costs_.of_stage(op).host_stash > Bytes(0) &&
-         op.loss == inputs_.roles[op.stage].traversals.front().loss;
+         op.loss == costs_.role(op).traversals.front().loss;
 }
 
 /// Returns the backward of a forward if only ops of the same micro-batch come between the two.
@@ -56,7 +56,7 @@ const Op* OpLowering::backward_after(const Op& forward) const {
 bool OpLowering::passes_in_layers(const Op& forward) const {
   const StageCost& stage = costs_.of_stage(forward);
   if (stage.host_stash <= Bytes(0) || stage.modules < 2) return false;
-  if (inputs_.policy.recomputes_early || inputs_.roles[forward.stage].traversals.size() > 1) {
+  if (inputs_.policy.recomputes_early || costs_.role(forward).traversals.size() > 1) {
     return false;
   }
   const Op* backward = backward_after(forward);

@@ -18,7 +18,7 @@ namespace interlock {
 namespace {
 
 std::vector<Op> chain_of(const ScheduleInputs& inputs, int stage, int micro_batch) {
-  const StageRole& role = inputs.roles[stage];
+  const StageRole& role = inputs.roles[stage].of(micro_batch);
   std::vector<Op> ops = {{OpKind::F, stage, micro_batch, stage}};
   if (role.runs_next_part) ops.push_back({OpKind::R, stage, micro_batch, stage});
   if (role.head) ops.push_back({OpKind::H, stage, micro_batch, stage});
@@ -33,7 +33,8 @@ std::vector<Op> chain_of(const ScheduleInputs& inputs, int stage, int micro_batc
 std::int64_t body_length(const ScheduleInputs& inputs) {
   const std::int64_t updates =
       std::lcm<std::int64_t>(inputs.policy.update_every, inputs.policy.in_flight);
-  return std::lcm<std::int64_t>(updates, inputs.unroll);
+  const int of_gradients = inputs.roles.front().gradient_every;
+  return std::lcm(std::lcm<std::int64_t>(updates, inputs.unroll), of_gradients);
 }
 
 /// Returns the chain that takes micro-batches first, first + in_flight, ... of the whole run. Its

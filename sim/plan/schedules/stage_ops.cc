@@ -8,7 +8,7 @@ namespace interlock {
 
 void append_backward(std::vector<Op>& ops, const ScheduleInputs& inputs, int stage,
                      int micro_batch) {
-  for (const Traversal& traversal : inputs.roles[stage].traversals) {
+  for (const Traversal& traversal : inputs.roles[stage].of(micro_batch).traversals) {
     const bool split = inputs.policy.split_backward && traversal.to_previous;
     const OpKind first = traversal.weights && !split ? OpKind::B : OpKind::I;
     ops.push_back({first, stage, micro_batch, traversal.loss});
@@ -46,7 +46,7 @@ int rank_count(const ScheduleInputs& inputs) {
 
 Op global_op(const ScheduleInputs& inputs, OpKind kind, int stage, int micro_batch) {
   const bool backward = kind == OpKind::I || kind == OpKind::B || kind == OpKind::W;
-  const int loss = backward ? inputs.roles[stage].traversals.back().loss : stage;
+  const int loss = backward ? inputs.roles[stage].of(micro_batch).traversals.back().loss : stage;
   return {kind, stage, micro_batch, loss};
 }
 

@@ -88,6 +88,18 @@ std::vector<StageRole> backlink_roles(int stages) {
   return roles;
 }
 
+/// Gives every stage a head, which all micro-batches train, and by which it is trained where no
+/// gradient comes down: by all but each `every`th.
+void leave_alone(int every, std::vector<StageRole>& roles) {
+  for (std::size_t stage = 0; stage < roles.size(); ++stage) {
+    StageRole& role = roles[stage];
+    role.head = stage + 1 < roles.size();
+    role.gradient_every = every;
+    role.alone = {
+        {.head = role.head, .traversals = {{.loss = static_cast<int>(stage), .weights = true}}}};
+  }
+}
+
 std::string interlocking_name(const Strategy& strategy) {
   if (strategy.sought) return "interlocking";
   if (strategy.n_of_losses.empty()) {
@@ -179,6 +191,7 @@ std::vector<StageRole> make_roles(const Strategy& strategy, int stages, bool lis
       }
     }
   }
+  if (strategy.gradient_every > 1) leave_alone(strategy.gradient_every, roles);
   return roles;
 }
 
@@ -194,13 +207,22 @@ std::vector<int> added_before(const StageRole& role, int stage, int loss) {
   return losses;
 }
 
+namespace {
+
+void shift_losses(StageRole& role, int stages) {
+  for (Traversal& traversal : role.traversals) traversal.loss += stages;
+  for (int& loss : role.only_added) loss += stages;
+  for (StageRole& alone : role.alone) shift_losses(alone, stages);
+}
+
+}  // namespace
+
 std::vector<StageRole> roles_of_copies(const std::vector<StageRole>& roles, int copies) {
   const int stages = static_cast<int>(roles.size());
   std::vector<StageRole> all;
   for (int copy = 0; copy < copies; ++copy) {
     for (StageRole role : roles) {
-      for (Traversal& traversal : role.traversals) traversal.loss += copy * stages;
-      for (int& loss : role.only_added) loss += copy * stages;
+      shift_losses(role, copy * stages);
       all.push_back(std::move(role));
     }
   }

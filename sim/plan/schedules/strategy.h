@@ -45,6 +45,10 @@ struct SoughtReach {
   auto operator<=>(const SoughtReach&) const = default;
 };
 
+/// Formats of tensors that pass between ranks: as they are computed, or cast, with a scale of 4
+/// bytes for each 128 elements (8-bit integers: each 4096).
+enum class SentFormat { Computed, Fp8, Int8, Int4 };
+
 struct Strategy {
   StrategyKind kind = StrategyKind::Global;
   int n_wise = 2;                                  // Interlocking
@@ -58,6 +62,9 @@ struct Strategy {
   int readout_every = 0;  // steps between broadcasts of the last stage's readout; 0: heads are own
   std::vector<int> n_of_losses;       // (stages) Interlocking; empty: n_wise for all
   std::optional<SoughtReach> sought;  // Interlocking: each N is yet to be chosen
+  SentFormat activation_format = SentFormat::Computed, gradient_format = SentFormat::Computed;
+  int gradient_every = 1;  // Interlocking, Chunked: micro-batches of which the last one's gradients
+                           // cross boundaries; by others stages train for their own loss
 
   auto operator<=>(const Strategy&) const = default;
 };
@@ -77,6 +84,13 @@ struct StageRole {
   std::vector<Traversal> traversals;  // nearest loss first; none of Inference
   int summed_gradients = 0;           // tensor additions before the weight gradients (sum, mean)
   std::vector<int> only_added;        // losses whose gradient is added but passes no further
+  int gradient_every = 1;             // see Strategy
+  std::vector<StageRole> alone = {};  // one: for micro-batches whose gradients cross no boundary
+
+  /// Returns the role for `micro_batch`, counted through the run.
+  const StageRole& of(int micro_batch) const {
+    return (micro_batch + 1) % gradient_every == 0 ? *this : alone.front();
+  }
 };
 
 /// Sets N of each loss of `strategy`, none more than reaches the first stage; `n_wise` alone if

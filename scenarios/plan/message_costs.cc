@@ -1,0 +1,89 @@
+// Costs of messages: copies, gathers and casts beside what stages compute.
+// SPDX-License-Identifier: Apache-2.0
+#include "scenarios/plan/message_costs.h"
+
+#include <utility>
+
+namespace interlock {
+
+namespace {
+
+/// Returns the neighbouring stages on different ranks, between which messages go.
+std::vector<std::pair<StageCost*, StageCost*>> stages_apart(const Plan& plan,
+                                                            std::vector<StageCost>& stages) {
+  std::vector<std::pair<StageCost*, StageCost*>> pairs;
+  for (std::size_t stage = 0; stage + 1 < stages.size(); ++stage) {
+    if (plan.rank_of_stage[stage] == plan.rank_of_stage[stage + 1]) continue;
+    pairs.emplace_back(&stages[stage], &stages[stage + 1]);
+  }
+  return pairs;
+}
+
+}  // namespace
+
+void add_message_copies(const Plan& plan, std::vector<StageCost>& stages) {
+  const Training& training = plan.question.training();
+  const BytesPerSecond rate = training.framework.message_copies;
+  if (rate == BytesPerSecond()) return;
+  for (const auto& [before, after] : stages_apart(plan, stages)) {
+    const OpCost copy{.time = before->output / rate};
+    for (StageCost* end : {before, after}) {
+      end->forward += copy;
+      if (training.strategy.kind == StrategyKind::Global) end->backward_input += copy;
+    }
+  }
+}
+
+void add_message_gathers(const Plan& plan, const PriceInputs& prices,
+                         std::vector<StageCost>& stages) {
+  if (plan.schedule.message_parts == 1) return;
+  const bool global = plan.question.training().strategy.kind == StrategyKind::Global;
+  for (const auto& [before, after] : stages_apart(plan, stages)) {
+    const auto gather = [&](Bytes bytes) -> OpCost {
+      const Exchange exchange{
+          .kind = CollectiveKind::AllGather, .bytes = bytes, .layout = before->layout};
+      return {.waiting = prices.exchange_time(exchange), .exchanges = {exchange}};
+    };
+    after->forward += gather(before->sent_output.bytes.value_or(before->output));
+    if (global)
+      before->backward_input += gather(before->sent_gradient.bytes.value_or(before->output));
+  }
+}
+
+namespace {
+
+/// Returns the bytes of one element that is sent in `format`, its share of a scale included.
+double sent_bytes(SentFormat format, Precision precision) {
+  constexpr double kScale = 4;
+  switch (format) {
+    case SentFormat::Fp8:
+      return 1 + kScale / 128;
+    case SentFormat::Int8:
+      return 1 + kScale / 4096;
+    case SentFormat::Int4:
+      return 0.5 + kScale / 128;
+    case SentFormat::Computed:
+      break;
+  }
+  return element_bytes(precision);
+}
+
+SentTensor sent(Bytes tensor, SentFormat format, const PriceInputs& prices) {
+  if (format == SentFormat::Computed) return {};
+  const double own = element_bytes(prices.precision);
+  const Bytes bytes = tensor * (sent_bytes(format, prices.precision) / own);
+  return {bytes, pass_time(tensor + bytes, prices)};
+}
+
+}  // namespace
+
+void add_message_casts(const Plan& plan, const PriceInputs& prices,
+                       std::vector<StageCost>& stages) {
+  const Strategy& strategy = plan.question.training().strategy;
+  for (StageCost& stage : stages) {
+    stage.sent_output = sent(stage.output, strategy.activation_format, prices);
+    stage.sent_gradient = sent(stage.output_gradient(), strategy.gradient_format, prices);
+  }
+}
+
+}  // namespace interlock

@@ -1,0 +1,27 @@
+// What messages between ranks add to the ops that send and receive them.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "scenarios/plan/plan.h"
+#include "sim/plan/stage_cost.h"
+
+namespace interlock {
+
+/// Adds the copies of messages between ranks that the framework has the kernels' queue make: each
+/// op copies what it reads of another rank, and what another rank reads of it.
+void add_message_copies(const Plan& plan, std::vector<StageCost>& stages);
+
+/// Adds what puts messages together again that tensor devices sent in parts: an op gathers what it
+/// reads of another rank.
+void add_message_gathers(const Plan& plan, const PriceInputs& prices,
+                         std::vector<StageCost>& stages);
+
+/// Fills in what outputs and their gradients take in the formats in which the strategy sends them.
+/// A cast is one kernel that reads one form and writes the other.
+/// Example: 16 MiB of bf16 in fp8 are 8 MiB and 256 KiB of scales; a device of 1 TB/s casts them in
+/// (16 + 8.25) MiB / 1 TB/s = 25 us, when they leave and when they are read.
+void add_message_casts(const Plan& plan, const PriceInputs& prices, std::vector<StageCost>& stages);
+
+}  // namespace interlock
