@@ -38,6 +38,7 @@ class Extras {
     if (may_go_round() && chance(0.5)) go_round();
     if (may_choose_tokens() && chance(0.15)) choose_tokens();
     if (may_part_layers() && chance(0.6)) part_layers();
+    if (chance(0.25)) change_boundaries();
   }
 
  private:
@@ -83,6 +84,21 @@ class Extras {
     if (transformer_) training_["global_batch_size"] = micro_batches;
   }
 
+  /// Casts what passes between stages, and lets gradients cross boundaries now and then. Some
+  /// schedules refuse it.
+  void change_boundaries() {
+    Json& strategy = training_["strategy"];
+    if (strategy.is_string()) strategy = {{"kind", strategy}};
+    const std::string kind = strategy["kind"];
+    const bool parts = kind == "interlocking" || kind == "pairwise" || kind == "chunked";
+    if (parts && chance(0.7))
+      strategy["gradient_every"] = chance(0.5) ? 2 : training_["micro_batches"].get<int>();
+    if (kind == "tree" || kind == "independent") return;
+    static const std::vector<std::string> formats = {"training", "fp8", "int8", "int4"};
+    const auto format = [&] { return formats[static_cast<std::size_t>(random_.integer(0, 3))]; };
+    strategy["activation_format"] = format();
+    if (kind != "inference") strategy["gradient_format"] = format();
+  }
   /// Returns whether layers are of a kind that may be cut around its attention.
   bool may_part_layers() const {
     return transformer_ && !model_.contains("layer_pattern") && !model_.contains("encoder") &&

@@ -228,6 +228,23 @@ TEST_CASE("some of the scenarios that are drawn pass weights round their ranks")
   CHECK(rings >= 3);
 }
 
+TEST_CASE("some of the scenarios that are drawn cast messages, or send few gradients") {
+  int casts = 0, few = 0;
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    const auto result = result_of(random_scenario(seed));
+    if (!result) continue;
+    const Strategy& strategy = result->plan.question.training().strategy;
+    casts += strategy.activation_format != SentFormat::Computed ||
+                     strategy.gradient_format != SentFormat::Computed
+                 ? 1
+                 : 0;
+    few += strategy.gradient_every > 1 ? 1 : 0;
+  }
+  MESSAGE(casts << " of 150 scenarios cast, " << few << " send few gradients");
+  CHECK(casts >= 5);
+  CHECK(few >= 1);
+}
+
 TEST_CASE("some of the scenarios that are drawn choose tokens, have latents, or 16 bits at ends") {
   int chosen = 0, latents = 0, ends = 0;
   for (std::uint64_t seed = 0; seed < 600; ++seed) {

@@ -20,8 +20,8 @@ std::string every_problem(const Training& training) {
            in_quotes(schedule);
   }
   if (strategy.sought) {
-    return "does not go with an N that is chosen, \"n_wise\": \"auto\"; expected a number, or a "
-           "list of them";
+    return "does not go with an N that is yet to be chosen; expected \"n_wise\" other than "
+           "\"auto\"";
   }
   if (training.micro_batches % strategy.gradient_every == 0) return "";
   return "expected a divisor of the " + std::to_string(training.micro_batches) +
@@ -31,7 +31,10 @@ std::string every_problem(const Training& training) {
 /// Returns why messages cannot be cast; empty if they can.
 std::string cast_problem(const Question& question, const JsonNode& document) {
   const ScheduleEntry& schedule = *question.training().schedule.kind;
-  if (schedule.sends_lists) return "casts single tensors; " + in_quotes("list") + " sends lists";
+  if (schedule.sends_lists) {
+    return "is of single tensors; expected the schedule \"eager\", or \"training\", got " +
+           in_quotes(schedule.name);
+  }
   if (updates_one_copy(schedule.layout)) {
     return "is of messages from stage to stage; " + in_quotes(schedule.name) +
            " has others; expected \"training\"";
@@ -54,7 +57,7 @@ void check_boundaries(const Question& question, const TrainingKeys& keys, const 
   const JsonNode& node = keys.strategy.node;
   const auto check = [&](const char* key, bool asked, const std::string& problem) {
     if (asked && !problem.empty()) {
-      report(diagnostics, node.child(key), in_quotes(key) + " " + problem);
+      report(diagnostics, node.child(key), problem);
     }
   };
   if (strategy.gradient_every > 1 && keys.batch_valid) {

@@ -1,0 +1,177 @@
+// What crosses boundaries between stages: casts, and gradients of every k-th micro-batch, by hand.
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <vector>
+
+#include "tests/scenarios/plan/small_run.h"
+
+namespace interlock::boundaries_test {
+namespace {
+
+constexpr double kOutput = 1 << 20, kBandwidth = 1e9, kWire = 5e8, kMillisecond = 1e-3;
+
+/// Returns stages of 1 ms a pass, a head of 0.5 ms each, on devices of 1 GB/s; and `more`.
+Overrides in_a_row(int stages, const Overrides& more) {
+  const std::string count = std::to_string(stages);
+  return joined({R"(model={"kind": "profile", "modules": [{"repeat": )" + count +
+                     R"(, "forward": "1 ms", "backward_input": "1 ms", "backward_weight": "1 ms",
+                         "head": "0.5 ms", "output": "1 MiB", "stash": "2 MiB"}]})",
+                 R"(cluster={"kind": "uniform", "devices": )" + count +
+                     R"(, "link": {"bandwidth": "500 MB/s"},
+                     "device": {"memory": "80 GB", "memory_bandwidth": "1 GB/s",
+                                "peak": {"bf16": "1 EFLOP/s", "fp32": "1 EFLOP/s"},
+                                "efficiency": "peak"}})",
+                 "parallel.pipeline=" + count, "training.strategy=global",
+                 "training.micro_batches=1", "training.steps=1", "training.schedule=naive"},
+                more);
+}
+
+ScenarioResult cast(const std::string& activations, const std::string& gradients,
+                    const std::string& precision = "bf16") {
+  return run(in_a_row(2, {R"(training.strategy={"kind": "global", "activation_format": ")" +
+                              activations + R"(", "gradient_format": ")" + gradients + R"("})",
+                          "training.precision=" + precision}));
+}
+
+double peak(const ScenarioResult& result, std::size_t device) {
+  return result.measurement.metrics.devices.at(device).peak_memory.value();
+}
+
+double sent(const ScenarioResult& result, int from, int to) {
+  const std::string name = std::to_string(from) + "->" + std::to_string(to);
+  for (const LinkMetrics& link : result.measurement.metrics.links) {
+    if (link.name == name) return link.bytes.value();
+  }
+  return 0;
+}
+
+TEST_CASE("a cast is paid on both ends, and its message is as much shorter") {
+  const double plain = step_of(cast("training", "training"));
+  CHECK(plain == doctest::Approx(6 * kMillisecond + 2 * kOutput / kWire));
+  struct Format {
+    const char* name;
+    double of_element;
+  };
+  const std::vector<Format> formats = {
+      {"training", 2}, {"fp8", 1 + 4.0 / 128}, {"int8", 1 + 4.0 / 4096}, {"int4", 0.5 + 4.0 / 128}};
+  for (const Format& up : formats) {
+    for (const Format& down : formats) {
+      INFO(up.name << " up, " << down.name << " down");
+      const auto passage = [](const Format& format) {
+        const double bytes = kOutput / 2 * format.of_element;
+        const double casts = format.of_element == 2 ? 0 : 2 * (kOutput + bytes) / kBandwidth;
+        return casts + bytes / kWire;
+      };
+      const ScenarioResult result = cast(up.name, down.name);
+      CHECK(step_of(result) ==
+            doctest::Approx(6 * kMillisecond + passage(up) + passage(down)).epsilon(1e-9));
+      CHECK(sent(result, 0, 1) == doctest::Approx(kOutput / 2 * up.of_element));
+      CHECK(sent(result, 1, 0) == doctest::Approx(kOutput / 2 * down.of_element));
+    }
+  }
+}
+
+TEST_CASE("of 32 bits a byte is a quarter") {
+  CHECK(sent(cast("int8", "fp8", "fp32"), 0, 1) == doctest::Approx(kOutput / 4 * (1 + 4.0 / 4096)));
+}
+
+TEST_CASE("an op has both forms of what it makes, and one of what it reads") {
+  const double stash = 2 * kOutput, packed = kOutput / 2 * (1 + 4.0 / 128);
+  CHECK(peak(cast("training", "training"), 0) == stash + kOutput);
+  CHECK(peak(cast("fp8", "training"), 0) == stash + kOutput + packed);
+  CHECK(peak(cast("training", "fp8"), 0) == stash + kOutput);
+  INFO("the last stage has the stash, and both forms of the gradient that it sends");
+  CHECK(peak(cast("fp8", "fp8"), 1) == stash + kOutput + packed);
+}
+
+TEST_CASE("stages of one device cast nothing") {
+  const auto folded = [](const std::string& format) {
+    return run(in_a_row(
+        4, {"parallel.pipeline=2", "parallel.stages=4", "cluster.devices=2",
+            R"(training.strategy={"kind": "local", "activation_format": ")" + format + R"("})",
+            "training.schedule=eager", R"(parallel.placement=[0, 0, 1, 1])"}));
+  };
+  const double packed = kOutput / 2 * (1 + 4.0 / 128);
+  CHECK(sent(folded("fp8"), 0, 1) == doctest::Approx(packed));
+  CHECK(sent(folded("training"), 0, 1) == doctest::Approx(kOutput));
+}
+
+/// Returns the time of one step in the long run of pairwise training whose gradients come down for
+/// every `every`th micro-batch, by a recurrence over stages and micro-batches: messages take none.
+double pairwise_step(int stages, int micro_batches, int every, int steps) {
+  const double f = 1, a = 0.5, i = 1, w = 1;
+  std::vector<double> free(stages, 0.0);
+  double before = 0;
+  for (int b = 0; b < micro_batches * steps; ++b) {
+    const bool crosses = (b + 1) % every == 0;
+    std::vector<double> seen(stages), handed(stages);
+    for (int s = 0; s < stages; ++s) {
+      const bool last = s + 1 == stages, head = every > 1 || s > 0;
+      seen[s] = std::max(free[s], s > 0 ? seen[s - 1] : 0) + f;
+      free[s] = seen[s] + (!last && head ? a : 0);
+      if (crosses && !last && s > 0) free[s] += i;  // of its own loss, for the stage below
+      handed[s] = last ? free[s] + i : free[s];
+    }
+    for (int s = 0; s < stages; ++s) {
+      const bool last = s + 1 == stages;
+      if (crosses && !last) free[s] = std::max(free[s], handed[s + 1]);
+      free[s] += i + w;
+    }
+    if (b + 1 == micro_batches * (steps - 1)) before = *std::max_element(free.begin(), free.end());
+  }
+  return (*std::max_element(free.begin(), free.end()) - before) * kMillisecond;
+}
+
+ScenarioResult pairwise(int stages, int every, const Overrides& more = {}) {
+  return run(
+      joined(in_a_row(stages,
+                      {R"(training.strategy={"kind": "pairwise", "gradient_every": )" +
+                           std::to_string(every) + "}",
+                       "training.schedule=eager", "training.micro_batches=8", "training.steps=12"}),
+             more));
+}
+
+TEST_CASE("stages wait for gradients of every k-th micro-batch only, as a recurrence says") {
+  const Overrides free = {R"(cluster.link.bandwidth="1000000 TB/s")"};
+  for (const int stages : {2, 3, 5}) {
+    for (const int every : {1, 2, 4, 8}) {
+      INFO(stages << " stages, every " << every);
+      CHECK(step_of(pairwise(stages, every, free)) ==
+            doctest::Approx(pairwise_step(stages, 8, every, 12)).epsilon(1e-6));
+    }
+  }
+}
+
+TEST_CASE("as many gradients go down as cross, and every output goes up") {
+  for (const int every : {1, 2, 4, 8}) {
+    const ScenarioResult result = pairwise(3, every);
+    CHECK(sent(result, 0, 1) == doctest::Approx(8 * kOutput));
+    CHECK(sent(result, 1, 0) == doctest::Approx(8 / every * kOutput));
+    CHECK(sent(result, 2, 1) == doctest::Approx(8 / every * kOutput));
+  }
+}
+
+TEST_CASE("where N is 1 nothing crosses, whatever is let through") {
+  const auto alone = [](const std::string& every) {
+    return step_of(run(in_a_row(
+        3, {R"(training.strategy={"kind": "interlocking", "n_wise": 1, "gradient_every": )" +
+                every + "}",
+            "training.schedule=eager", "training.micro_batches=8", "training.steps=6"})));
+  };
+  CHECK(alone("4") == doctest::Approx(alone("1")));
+}
+
+TEST_CASE("halves whose inner gradients come now and then are between halves and local stages") {
+  const auto of = [](const std::string& strategy) {
+    return step_of(run(in_a_row(4, {"training.strategy=" + strategy, "training.schedule=eager",
+                                    "training.micro_batches=8", "training.steps=8"})));
+  };
+  const double halves = of(R"({"kind": "chunked", "chunks": 2})"),
+               some = of(R"({"kind": "chunked", "chunks": 2, "gradient_every": 4})"),
+               local = of(R"("local")");
+  CHECK(local < some);
+  CHECK(some < halves);
+}
+
+}  // namespace
+}  // namespace interlock::boundaries_test
