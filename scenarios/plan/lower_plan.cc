@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "hardware/collectives/collective.h"
 #include "scenarios/plan/known_prices.h"
-#include "scenarios/plan/message_costs.h"
+#include "scenarios/plan/costs/message_costs.h"
 #include "sim/lower/bulk_synchronous.h"
 #include "sim/plan/vocabulary.h"
 

@@ -387,8 +387,6 @@ class PlanWork {
     return stage.stash - stage.host_stash;
   }
 
-  bool recomputes(const Op& op) const { return costs_.recomputes(op); }
-
   /// Returns the gradient of the output that a backward reads, from a message or its head; 0 if
   /// there are several losses.
   Bytes read_gradient(const Op& op) const {
@@ -407,12 +405,12 @@ class PlanWork {
         return stage.head_memory;
       case OpKind::I:
       case OpKind::B: {
-        const bool sends = costs_.traversal(op).to_previous;
-        return stage.workspace + read_gradient(op) +
-               (sends ? costs_.sent_input_gradient(op) : Bytes(0));
+        const Bytes sent =
+            costs_.traversal(op).to_previous ? costs_.sent_input_gradient(op) : Bytes(0);
+        return stage.workspace + read_gradient(op) + sent;
       }
       case OpKind::W:
-        return recomputes(op) || op.defers ? Bytes(0) : stage.workspace;
+        return costs_.recomputes(op) || op.defers ? Bytes(0) : stage.workspace;
       case OpKind::S:
       case OpKind::T:
         return stage.vocabulary.workspace;
@@ -428,7 +426,7 @@ class PlanWork {
   /// Returns the bytes that the input half of a split backward leaves for the other half to read.
   Bytes left(const Op& op) const {
     if (!costs_.traversal(op).weights) return Bytes(0);
-    return read_gradient(op) + (recomputes(op) ? costs_.of_stage(op).workspace : Bytes(0));
+    return read_gradient(op) + (costs_.recomputes(op) ? costs_.of_stage(op).workspace : Bytes(0));
   }
 
   static bool makes_deferred(const Op& op) { return op.defers && op.kind == OpKind::W; }

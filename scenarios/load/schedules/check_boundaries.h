@@ -1,4 +1,4 @@
-// What passes between stages in a form of its own, held to the rest of a scenario.
+// Gradients that cross boundaries now and then, and casts of messages, held to a scenario.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

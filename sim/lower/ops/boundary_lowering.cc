@@ -1,4 +1,4 @@
-// What passes between stages: outputs and their gradients, as ops receive, make and send them.
+// Outputs and gradients between stages, as ops receive, make and send them.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 

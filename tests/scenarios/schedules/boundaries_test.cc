@@ -1,4 +1,4 @@
-// What crosses boundaries between stages: casts, and gradients of every k-th micro-batch, by hand.
+// Boundaries between stages: casts, and gradients of every k-th micro-batch, by hand.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <vector>

@@ -64,6 +64,7 @@ const std::set<std::string> kNeedsTheLoader = {
     "experts_of_dense_model",
     "frozen_readout",
     "full_layers",
+    "gradient_every_global",
     "gradient_every_in_lists",
     "gradient_every_no_divisor",
     "hanayo_half_wave",

@@ -1,6 +1,6 @@
 // Costs of messages: copies, gathers and casts beside what stages compute.
 // SPDX-License-Identifier: Apache-2.0
-#include "scenarios/plan/message_costs.h"
+#include "scenarios/plan/costs/message_costs.h"
 
 #include <utility>
 

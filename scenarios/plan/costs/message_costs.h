@@ -1,4 +1,4 @@
-// What messages between ranks add to the ops that send and receive them.
+// Message costs: copies, gathers and casts that ops pay for what they send and receive.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
