@@ -72,6 +72,11 @@ std::vector<int> OpCosts::after(int stage) const {
   return stages;
 }
 
+int OpCosts::outputs_held(int stage) const {
+  const int readers = static_cast<int>(after(stage).size());
+  return readers == 0 && inputs_.roles[stage].head ? 1 : readers;
+}
+
 Bytes OpCosts::input(const Op& op) const {
   const int from = before(op.stage);
   if (!inputs_.layouts.empty()) return inputs_.layouts.inputs[op.stage];

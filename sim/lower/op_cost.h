@@ -34,6 +34,9 @@ class OpCosts {
   int before(int stage) const;
   /// Returns the stages that read the output of `stage`.
   std::vector<int> after(int stage) const;
+  /// Returns how often a forward's output is held: for each stage that reads it, or for the head
+  /// alone.
+  int outputs_held(int stage) const;
   /// Returns the stage that holds the same part of the model, `copies` copies on.
   int in_copy_after(int stage, int copies) const {
     const int own = stage % stages_of_replica_;

@@ -240,7 +240,7 @@ void OpLowering::begin_forward(const Op& op) {
     message(Opcode::Receive, Cargo::Activation, op, from, op.stage);
   }
   allocate_stash(op);
-  for (std::size_t reader = 0; reader < costs_.after(op.stage).size(); ++reader) {
+  for (int held = costs_.outputs_held(op.stage); held > 0; --held) {
     writer_.allocate(op, MemoryClass::Boundary, stage.output);
   }
   writer_.allocate(op, MemoryClass::Workspace, stage.workspace);
@@ -254,9 +254,10 @@ void OpLowering::begin_head(const Op& op) {
   const StageRole& role = inputs_.roles[op.stage];
   const bool consumed = role.traversals.front().loss == op.stage ||
                         (!role.only_added.empty() && role.only_added.front() == op.stage);
+  const std::vector<int> readers = costs_.after(op.stage);
+  if (readers.empty()) writer_.free(op, MemoryClass::Boundary, stage.output);
   writer_.allocate(op, MemoryClass::Head, stage.head_memory);
   if (consumed) writer_.allocate(op, MemoryClass::Boundary, stage.output_gradient());
-  const std::vector<int> readers = costs_.after(op.stage);
   if (readers.empty()) return;
   const int channel = wiring_.channel(Cargo::Activation, op.stage, readers.front(), op.micro_batch);
   writer_.free_message(op, stage.output, channel);
