@@ -60,6 +60,7 @@ struct TrainOptions {
   CommandOptions command;  // json, svg, report: curves of all scenarios
   std::string data;        // file whose bytes a language model learns
   int steps = 100, seed = 1;
+  int seeds = 1;  // runs of each scenario, under `seed` and those that follow
   std::optional<double> rate;
   double momentum = 0.9, decay = 0;
   bool graph = false;    // of CUDA

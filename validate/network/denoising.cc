@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/network/denoising.h"
 
-#include <algorithm>
+#include <Eigen/Core>
 #include <cmath>
 #include <numbers>
 
@@ -18,6 +18,8 @@ constexpr double kDeviation = 0.5;  // of the logarithm of the levels
 // Which kind of thing a stream of random numbers is for.
 constexpr std::uint64_t kTargetTable = 2'000'000'011, kBatchTable = 2'000'000'033,
                         kPlaceTable = 2'000'000'063, kNoiseStream = 2'000'000'089;
+
+using Table = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 std::size_t at(std::int64_t row, std::int64_t columns, std::int64_t column = 0) {
   return static_cast<std::size_t>(row * columns + column);
@@ -127,32 +129,29 @@ std::vector<double> Denoising::input(const Batch& batch, int number) const {
 
 double Denoising::term(const std::vector<double>& scores,
                        const std::vector<std::int32_t>& targets) const {
+  const auto rows = static_cast<Eigen::Index>(targets.size());
   const int classes = job_.network.classes;
-  const bool last = stage_ == stages_ - 1;
+  const Eigen::Map<const Table> given(scores.data(), rows, classes);
+  // Probabilities, but for a factor of each row.
+  const Eigen::ArrayXd most = given.rowwise().maxCoeff();
+  const Table weights = (given.array().colwise() - most).exp();
+  const Eigen::ArrayXd totals = weights.rowwise().sum();
   double sum = 0;
-  std::vector<double> expected(at(of_target_, 1));
-  for (std::size_t row = 0; row < targets.size(); ++row) {
-    const double* const own = scores.data() + row * at(classes, 1);
-    const double most = *std::max_element(own, own + classes);
-    std::fill(expected.begin(), expected.end(), 0.0);
-    double total = 0;
-    for (int c = 0; c < classes; ++c) {
-      const double weight = std::exp(own[c] - most);
-      total += weight;
-      for (int i = 0; !last && i < of_target_; ++i) {
-        expected[at(i, 1)] += weight * targets_[at(c, of_target_, i)];
-      }
+  if (stage_ == stages_ - 1) {
+    for (Eigen::Index row = 0; row < rows; ++row) {
+      sum += std::log(totals[row]) + most[row] - given(row, targets[static_cast<std::size_t>(row)]);
     }
-    const std::int32_t target = targets[row];
-    if (last) sum += std::log(total) + most - own[target];
-    for (int i = 0; !last && i < of_target_; ++i) {
-      const double error = targets_[at(target, of_target_, i)] - expected[at(i, 1)] / total;
-      sum += error * error;
-    }
+    return sum / static_cast<double>(rows);
   }
-  const double mean = sum / static_cast<double>(targets.size());
-  if (last) return mean;
-  return mean * (precision_of(stage_ + 1, stages_) - precision_of(stage_, stages_)) / 2;
+  const Eigen::Map<const Table> vectors(targets_.data(), classes, of_target_);
+  Table expected(rows, of_target_);
+  expected.noalias() = weights * vectors;
+  for (Eigen::Index row = 0; row < rows; ++row) {
+    const std::int32_t target = targets[static_cast<std::size_t>(row)];
+    sum += (vectors.row(target) - expected.row(row) / totals[row]).squaredNorm();
+  }
+  const double growth = precision_of(stage_ + 1, stages_) - precision_of(stage_, stages_);
+  return sum / static_cast<double>(rows) * growth / 2;
 }
 
 }  // namespace interlock
