@@ -59,8 +59,7 @@ struct ReportOptions {
 struct TrainOptions {
   CommandOptions command;  // json, svg, report: curves of all scenarios
   std::string data;        // file whose bytes a language model learns
-  int steps = 100, seed = 1;
-  int seeds = 1;  // runs of each scenario, under `seed` and those that follow
+  int steps = 100, seed = 1, seeds = 1;  // seeds: runs of each scenario, from `seed` on
   std::optional<double> rate;
   double momentum = 0.9, decay = 0;
   bool graph = false;    // of CUDA

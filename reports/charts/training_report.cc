@@ -167,7 +167,7 @@ Grid seeds_grid(const std::vector<SeedRuns>& scenarios, std::size_t few) {
                         {"Loss after", scaled(time, all) + " " + all.unit},
                         {"Measured", step.unit + "/step"},
                         {"Simulated", to + all.unit},
-                        {"Measured", to + all.unit}}};
+                        {"Measured", to + all.unit, true, true}}};
   const std::string common = common_name(names_of(means));
   for (std::size_t s = 0; s < means.size(); ++s) {
     const TrainingCurve& run = means[s];

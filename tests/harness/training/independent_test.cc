@@ -329,6 +329,17 @@ TEST_CASE("losses of independent stages are the same in any order of the stages"
   }
 }
 
+TEST_CASE("the first independent stage learns what the first local one does, bit for bit") {
+  for (const std::string& model : {kResidualMlp, kTransformer}) {
+    TrainingText text = text_of(model);
+    text.micro_batches = 2;
+    text.steps = 3;
+    const Outcome independent = train(make_training(text));
+    text.strategy = R"("local")";
+    CHECK(independent.losses[0] == train(make_training(text)).losses[0]);
+  }
+}
+
 TEST_CASE("independent replicas of one model learn from the mean of their gradients") {
   TrainingText text = text_of(kResidualMlp, 4);
   text.micro_batches = 2;
