@@ -46,7 +46,7 @@ class Denoising {
   /// classes) of its loss: of the last stage, its cross-entropy; of another, half the growth of 1 /
   /// level^2 up to the next stage times the mean squared distance between e and its expected value.
   /// The sum over stages bounds -log of the probability of the target from above. Source: Kingma
-  /// et al., Variational Diffusion Models, arXiv 2107.00630, equations 11 to 14.
+  /// et al., Variational Diffusion Models, arXiv 2107.00630, the bound in discrete time.
   double term(const std::vector<double>& scores, const std::vector<std::int32_t>& targets) const;
 
   /// Returns the vector e of every class, one after the other.
