@@ -20,10 +20,19 @@ void check(const TrainOptions& options, std::size_t scenarios) {
     throw Error("--dump writes the numbers of one scenario, and there are " +
                 std::to_string(scenarios) + "; expected one: --set sweep=null");
   }
+  if (!options.dump.empty() && options.seeds > 1) {
+    throw Error("--dump writes the numbers of one run; expected --seeds 1, got " +
+                std::to_string(options.seeds));
+  }
   if (!options.dump.empty() && options.dump_step >= options.steps) {
     throw Error("--dump-step " + std::to_string(options.dump_step) + ": there are " +
                 std::to_string(options.steps) + " steps, counted from 0; expected one of them");
   }
+}
+
+std::string message_of(const TrainOptions& options, const Question& scenario) {
+  const std::string seed = options.seeds > 1 ? ", seed " + std::to_string(options.seed) : "";
+  return "training " + scenario.name + seed + " ...";
 }
 
 void write_curves(const CommandOptions& files, const std::vector<TrainingCurve>& curves) {
@@ -51,17 +60,21 @@ void train(const TrainOptions& options) {
   const StopOnInterrupt interrupt;
   std::vector<TrainingCurve> curves;
   std::exception_ptr failed;
-  for (std::size_t i = 0; i < scenarios.size(); ++i) {
+  const std::size_t runs = scenarios.size() * static_cast<std::size_t>(options.seeds);
+  for (std::size_t run = 0; run < runs; ++run) {
     if (StopOnInterrupt::asked()) break;
+    const std::size_t i = run % scenarios.size();  // all scenarios, then the next seed
     const Question& scenario = scenarios[i];
     const NeuralNetwork& network = networks[i];
-    if (!options.command.quiet) tell("training " + scenario.name + " ...");
+    TrainOptions own = options;
+    own.seed += static_cast<int>(run / scenarios.size());
+    if (!options.command.quiet) tell(message_of(own, scenario));
     try {
       const ExecutionOptions asked{
           .steps = options.steps,
-          .batches = batches_of(options, network),
+          .batches = batches_of(own, network),
           .descent = descent_of(options, scenario.training().optimizer.kind),
-          .seed = static_cast<std::uint64_t>(options.seed),
+          .seed = static_cast<std::uint64_t>(own.seed),
           .dump_step = options.dump.empty() ? -1 : options.dump_step,
           .graph = options.graph,
           .streams = options.streams,

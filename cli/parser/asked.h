@@ -57,9 +57,9 @@ struct ReportOptions {
 
 /// Options of train.
 struct TrainOptions {
-  CommandOptions command;  // json, svg, report: curves of all scenarios
-  std::string data;        // file whose bytes a language model learns
-  int steps = 100, seed = 1;
+  CommandOptions command;                // json, svg, report: curves of all scenarios
+  std::string data;                      // file whose bytes a language model learns
+  int steps = 100, seed = 1, seeds = 1;  // seeds: runs of each scenario, from `seed` on
   std::optional<double> rate;
   double momentum = 0.9, decay = 0;
   bool graph = false;    // of CUDA

@@ -253,6 +253,9 @@ void add_report(Command& command, ReportOptions& options) {
 
 void add_train(Command& command, TrainOptions& options) {
   add_training(command, options, "steps to train");
+  command.add("--seeds", &options.seeds,
+              "runs of each scenario, under --seed and the numbers behind it; results are means",
+              "N", {.shows_default = true, .least = 1, .most = 1000});
   add_json(command, options.command.json, "write the curves as JSON; - for standard output");
   command.add("--svg", &options.command.svg, "draw loss against steps and time", "FILE.svg");
   command.add("--report", &options.command.report, "the same as a page, with values", "FILE.html");

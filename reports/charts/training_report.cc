@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "base/text.h"
 #include "reports/result/execution_report.h"
+#include "reports/result/seed_runs.h"
 #include "reports/terminal/layout.h"
 #include "reports/words/scale.h"
 
@@ -101,7 +103,91 @@ std::string staleness_note(const std::vector<TrainingCurve>& curves) {
   return note;
 }
 
+bool have_seeds(const std::vector<SeedRuns>& scenarios) {
+  return std::any_of(scenarios.begin(), scenarios.end(),
+                     [](const SeedRuns& runs) { return runs.size() > 1; });
+}
+
+/// Returns the steps whose mean is the last loss of every run; 0 if one has no step.
+std::size_t steps_of_last_loss(const std::vector<TrainingCurve>& curves) {
+  std::size_t few = kEnds;
+  for (const TrainingCurve& run : curves) {
+    few = run.losses.empty() ? 0 : std::min(few, steps_at_end(run));
+    if (few == 0) break;
+  }
+  return few;
+}
+
+/// Returns the loss that all scenarios come to: the highest last loss, of means over seeds.
+double common_loss(const std::vector<TrainingCurve>& means, std::size_t few) {
+  double loss = 0;
+  for (const TrainingCurve& run : means) loss = std::max(loss, last_losses({run}, few).mean);
+  return loss;
+}
+
+/// Returns the simulated time in which every run is done with its steps.
+double common_time(const std::vector<TrainingCurve>& means) {
+  double time = std::numeric_limits<double>::infinity();
+  for (const TrainingCurve& run : means) {
+    time = std::min(time, run.simulated_step.value() * static_cast<double>(run.losses.size()));
+  }
+  return time;
+}
+
+/// Returns the loss of `run` when `time` is over by the simulated step: the mean of the last steps.
+double loss_at_time(const TrainingCurve& run, double time, std::size_t few) {
+  const double steps = time / run.simulated_step.value() * (1 + 1e-9);
+  const auto end = std::clamp<std::size_t>(static_cast<std::size_t>(steps), 1, run.losses.size());
+  return loss_before(run, end, std::min(few, end));
+}
+
 std::string loss_text(double loss) { return std::isfinite(loss) ? fixed(loss, 3) : "NaN"; }
+
+std::string spread_text(const Spread& spread) {
+  return loss_text(spread.mean) + " ± " + loss_text(spread.deviation);
+}
+
+/// Returns a row for each scenario. REQUIRES: each run has `few` steps, above 0.
+Grid seeds_grid(const std::vector<SeedRuns>& scenarios, std::size_t few) {
+  std::vector<TrainingCurve> means;
+  for (const SeedRuns& runs : scenarios) means.push_back(mean_of_seeds(runs));
+  const double goal = common_loss(means, few), time = common_time(means);
+  std::vector<double> steps = {0}, whole = {0};
+  for (const TrainingCurve& run : means) {
+    steps.push_back(std::max(run.simulated_step, run.measured_step).value());
+    whole.push_back(steps.back() * static_cast<double>(run.losses.size()));
+  }
+  const Scale step = scale_of_seconds(steps), all = scale_of_seconds(whole);
+  const std::string to = "to " + loss_text(goal) + ", ";
+  Grid grid{.columns = {{"Scenario", "", false},
+                        {"Runs", ""},
+                        {"Last loss", ""},
+                        {"Over the first", ""},
+                        {"Simulated", step.unit + "/step"},
+                        {"Loss after", scaled(time, all) + " " + all.unit},
+                        {"Measured", step.unit + "/step"},
+                        {"Simulated", to + all.unit},
+                        {"Measured", to + all.unit, true, true}}};
+  const std::string common = common_name(names_of(means));
+  for (std::size_t s = 0; s < means.size(); ++s) {
+    const TrainingCurve& run = means[s];
+    const std::optional<std::size_t> reached = steps_to_loss(run, goal, few);
+    const bool paired = s > 0 && scenarios[s].size() == scenarios.front().size();
+    const bool clock = run.measured_step > Seconds(0);
+    const auto until = [&](double time) { return reached ? scaled(time, all) : "–"; };
+    grid.rows.push_back(
+        {{own_name(run.name, common)},
+         {std::to_string(scenarios[s].size())},
+         {spread_text(last_losses(scenarios[s], few))},
+         {paired ? spread_text(more_than(scenarios[s], scenarios.front(), few)) : "–"},
+         {scaled(run.simulated_step.value(), step)},
+         {loss_text(loss_at_time(run, time, few))},
+         {clock ? scaled(run.measured_step.value(), step) : "–"},
+         {until(run.simulated_step.value() * static_cast<double>(reached.value_or(0)))},
+         {clock ? until(end_of(run, reached.value_or(0))) : "–"}});
+  }
+  return grid;
+}
 
 }  // namespace
 
@@ -113,6 +199,9 @@ std::vector<std::string> names_of(const std::vector<TrainingCurve>& curves) {
 }
 
 Grid training_grid(const std::vector<TrainingCurve>& curves) {
+  const std::vector<SeedRuns> scenarios = by_scenario(curves);
+  const std::size_t last = steps_of_last_loss(curves);
+  if (last > 0 && have_seeds(scenarios)) return seeds_grid(scenarios, last);
   std::vector<double> times = {0};
   double most = 0;
   for (const TrainingCurve& run : curves) {
@@ -145,6 +234,15 @@ Grid training_grid(const std::vector<TrainingCurve>& curves) {
 }
 
 std::string training_note(const std::vector<TrainingCurve>& curves) {
+  const std::size_t last = steps_of_last_loss(curves);
+  if (last > 0 && have_seeds(by_scenario(curves))) {
+    return "Last loss: of the whole network, mean of the last " + std::to_string(last) +
+           " steps of each run; mean and standard deviation over seeds. Over the first: how much "
+           "more than that of the first scenario under the same seed, likewise. Loss "
+           "after: at equal simulated time, that of the run which is done first. The last two "
+           "columns: time until the mean over seeds of as many steps is down to the highest of "
+           "the last losses.";
+  }
   std::size_t least = kEnds, most = 0;
   for (const TrainingCurve& run : curves) {
     least = std::min(least, steps_at_end(run));
@@ -161,7 +259,7 @@ std::string training_note(const std::vector<TrainingCurve>& curves) {
 
 std::string training_table(const std::vector<TrainingCurve>& curves, const TableStyle& style) {
   std::string text = lay_out(training_grid(curves), style) + "\n" + training_note(curves) + "\n" +
-                     staleness_note(curves);
+                     staleness_note(means_of_seeds(curves));
   for (const TrainingCurve& run : curves) {
     if (run.execution) text += execution_sentence(*run.execution) + "\n";
   }
@@ -175,7 +273,8 @@ std::string training_json(const std::vector<TrainingCurve>& curves) {
   return list.dump(2) + "\n";
 }
 
-LineChart training_chart(const std::vector<TrainingCurve>& curves) {
+LineChart training_chart(const std::vector<TrainingCurve>& runs) {
+  const std::vector<TrainingCurve> curves = means_of_seeds(runs);
   LineChart chart{.title = "Loss against steps and time",
                   .subtitle =
                       "loss of the whole network; simulated time: steps x predicted step "
@@ -184,6 +283,7 @@ LineChart training_chart(const std::vector<TrainingCurve>& curves) {
     chart.panels.push_back(
         {.x_label = x, .y_label = "loss (nats)", .curves = {}, .dots = Dots::OnPages});
   }
+  if (curves.size() < runs.size()) chart.subtitle += "; means over seeds";
   const std::string common = curves.empty() ? "" : common_name(names_of(curves));
   if (!common.empty()) chart.title = common + ": loss against steps and time";
   for (const TrainingCurve& run : curves) {

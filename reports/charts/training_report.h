@@ -15,7 +15,9 @@ namespace interlock {
 std::vector<std::string> names_of(const std::vector<TrainingCurve>& curves);
 
 /// Returns a row for each curve: first and last loss, step time measured and simulated, memory. The
-/// first and the last loss are means of as many steps, at most 20, and no step is in both.
+/// first and the last loss are means of as many steps, at most 20, and no step is in both. Where
+/// scenarios were trained under several seeds, a row for each scenario: mean and spread of the last
+/// loss, and the time to the highest of them, which all scenarios come to.
 Grid training_grid(const std::vector<TrainingCurve>& curves);
 /// Explains its columns.
 std::string training_note(const std::vector<TrainingCurve>& curves);
@@ -28,7 +30,8 @@ std::string training_json(const std::vector<TrainingCurve>& curves);
 /// The most points of a run in its chart; each is the mean over a stretch of steps.
 inline constexpr std::size_t kMostLossPoints = 100;
 
-/// Returns three panels side by side: loss against steps, measured time and simulated time.
+/// Returns three panels side by side: loss against steps, measured time and simulated time. Curves
+/// are means over seeds.
 LineChart training_chart(const std::vector<TrainingCurve>& curves);
 
 }  // namespace interlock

@@ -52,10 +52,10 @@ ContractObject strategy_object() {
            "local, but the next stage's error also goes down the last `modules` of a stage (arXiv "
            "2205.07141). `tree`: local, but stages read the output of their parent in a tree "
            "(arXiv "
-           "2606.21497). `independent`: local, but every stage reads the batch itself, noised to "
+           "2606.21497). `independent`: local, but every stage reads the batch itself, beside it "
            "its "
-           "own degree, and hands nothing on (DiffusionBlocks, arXiv 2506.14202). `inference`: "
-           "forward only."},
+           "target under noise of its own level, and hands nothing on (DiffusionBlocks, arXiv "
+           "2506.14202). `inference`: forward only."},
           {"n_wise",
            either({whole(1, 1e9), one_of({"auto"}), list(whole(1, 1e9), 1)}),
            "2",

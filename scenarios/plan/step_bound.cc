@@ -331,7 +331,7 @@ class PlanWork {
     const OpCost cost = costs_.of(op);
     const int rank = inputs_.schedule.rank_of_stage[op.stage];
     OpBound bound = {.time = times_.of(cost, rank), .again = {}, .kernels = cost.time};
-    if (!goes_back(op) || !recomputes(op)) {
+    if (!goes_back(op) || !costs_.recomputes(op)) {
       bound.time += gathers_of(op);
       return bound;
     }

@@ -61,7 +61,7 @@ class OpCosts {
   bool casts_input_gradient(const Op& op) const;
   /// Returns the bytes of the output of a stage as it comes to another.
   Bytes sent_output(int from, int to, int micro_batch) const;
-  /// Returns the bytes that a forward makes for other stages.
+  /// Returns the bytes that a forward makes for other stages, or for its head alone.
   Bytes sent_outputs(const Op& op) const;
   /// Returns the bytes of the gradient of an op's input as it goes to the stage below, and as the
   /// op makes it.

@@ -67,6 +67,52 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("runs of several seeds are each the run of that seed alone, and the table has means") {
+  const std::vector<std::string> command = {"train", "-", "--steps", "4", "--json", "-"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), command.begin(), command.end());
+    const Outcome run = run_program(more, ".", kClassifier);
+    CAPTURE(run.err);
+    REQUIRE(run.exit_code == 0);
+    return run.out;
+  };
+  const JsonValue runs = parse_json(with({"--seed", "5", "--seeds", "3"}), "stdout");
+  REQUIRE(runs.items.size() == 3);
+  for (int i = 0; i < 3; ++i) {
+    const JsonValue& run = runs.items[static_cast<std::size_t>(i)];
+    CHECK(run.find("seed")->number == 5 + i);
+    std::vector<double> losses;
+    for (const JsonValue& loss : run.find("loss")->items) losses.push_back(loss.number);
+    CHECK(losses == losses_of(with({"--seed", std::to_string(5 + i)})));
+  }
+  const Outcome table =
+      run_program({"train", "-", "--steps", "4", "--seeds", "2"}, ".", kClassifier);
+  CHECK(table.out.find(" ± ") != std::string::npos);
+  CHECK(table.err.find("training classifier, seed 2 ...") != std::string::npos);
+  const Outcome refused =
+      run_program({"train", "-", "--seeds", "2", "--dump", "c.npz"}, ".", kClassifier);
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.err.find("expected --seeds 1, got 2") != std::string::npos);
+}
+
+TEST_CASE("independent stages are trained on CPUs, and refused on GPUs") {
+  const std::string strategy = "training.strategy=independent";
+  const Outcome run = run_program({"train", "-", "--steps", "40", "--set", strategy, "--json", "-"},
+                                  ".", kClassifier);
+  CAPTURE(run.err);
+  REQUIRE(run.exit_code == 0);
+  const std::vector<double> losses = losses_of(run.out);
+  REQUIRE(losses.size() == 40);
+  CHECK(losses.back() < losses.front());
+  // The chain's loss is more than that of its last stage, which is told of the target.
+  const JsonValue json = parse_json(run.out, "stdout");
+  CHECK(losses.front() > json.find("stage_loss")->items.back().items.front().number);
+  const Outcome cuda = run_program(
+      {"train", "-", "--set", strategy, "--set", "cluster.executor=cuda"}, ".", kClassifier);
+  CHECK(cuda.exit_code == 2);
+  CHECK(cuda.err.find("independent stages are trained on CPUs") != std::string::npos);
+}
+
 struct Mistake {
   const char* what;
   std::vector<std::string> arguments;

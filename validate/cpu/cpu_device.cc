@@ -10,6 +10,7 @@
 #include "validate/cpu/cpu_steps.h"
 #include "validate/cpu/layers/dense_kernels.h"
 #include "validate/cpu/layers/update_kernels.h"
+#include "validate/network/job_plan.h"
 
 namespace interlock {
 namespace {
@@ -29,6 +30,14 @@ bool is_loss(const Step& step) {
 }
 
 }  // namespace
+
+template <class T>
+CpuDevice<T>::CpuDevice(const Job& job, int stage, const CpuOptions& options, CpuMemory& memory,
+                        StageLosses& losses)
+    : job_(job), stage_(stage), options_(options), memory_(memory), losses_(losses) {
+  if (job.strategy.kind != StrategyKind::Independent) return;
+  denoising_.emplace(job, model_stage(job.program, stage), input_columns(job).back());
+}
 
 template <class T>
 void CpuDevice<T>::clear(char* to, std::int64_t bytes) {
@@ -63,6 +72,12 @@ const Batch& CpuDevice<T>::batch(int micro_batch) {
 template <class T>
 void CpuDevice<T>::read_input(char* to, std::int64_t bytes, int micro_batch) {
   const Batch& data = batch(micro_batch);
+  if (denoising_ && model_stage(job_.program, stage_) > 0) {
+    const auto input = denoising_->input(data, batch_number(job_.program, stage_, micro_batch));
+    CHECK(bytes == static_cast<std::int64_t>(input.size() * sizeof(T)), "a row for each target");
+    std::copy(input.begin(), input.end(), numbers_at<T>(to));
+    return;
+  }
   const bool tokens = job_.network.samples == SampleKind::Tokens;
   const std::size_t given =
       tokens ? data.tokens.size() * sizeof(std::int64_t) : data.features.size() * sizeof(T);
@@ -80,12 +95,26 @@ void CpuDevice<T>::run(const std::vector<Step>& steps, const StageTensors& tenso
   const bool reads_targets = std::any_of(steps.begin(), steps.end(), is_loss);
   loss_ = run_steps<T>(steps, tensors,
                        reads_targets ? batch(tensors.micro_batch).targets.data() : nullptr, part);
+  if (!denoising_) return;
+  for (const Step& step : steps) {
+    if (is_loss(step) && step.kind == StepKind::Forward) chain_term_ = chain_term(step, tensors);
+  }
+}
+
+/// Returns what the stage adds to the loss of its chain, by the scores that `loss` has read.
+template <class T>
+double CpuDevice<T>::chain_term(const Step& loss, const StageTensors& tensors) {
+  const char* const block = tensors.places[static_cast<std::size_t>(loss.x.place)];
+  const T* const scores = reinterpret_cast<const T*>(block + loss.x.offset);
+  return denoising_->term({scores, scores + loss.x.size()}, batch(tensors.micro_batch).targets);
 }
 
 template <class T>
 void CpuDevice<T>::note_loss(int micro_batch, bool replay) {
   if (!std::isfinite(loss_)) throw Error(loss_problem(job_, stage_, micro_batch));
-  if (!replay) losses_[micro_batch] = loss_;
+  if (replay) return;
+  losses_.own[micro_batch] = loss_;
+  if (denoising_) losses_.chain_terms[micro_batch] = chain_term_;
 }
 
 template <class T>

@@ -3,10 +3,11 @@
 #pragma once
 
 #include <functional>
-#include <map>
+#include <optional>
 #include <string>
 
 #include "validate/cpu/cpu_memory.h"
+#include "validate/network/denoising.h"
 
 namespace interlock {
 
@@ -23,10 +24,9 @@ struct CpuOptions {
 template <class T>
 class CpuDevice final : public StageDevice {
  public:
-  /// Notes losses in `losses`, by micro-batch.
+  /// Notes losses in `losses`.
   CpuDevice(const Job& job, int stage, const CpuOptions& options, CpuMemory& memory,
-            std::map<int, double>& losses)
-      : job_(job), stage_(stage), options_(options), memory_(memory), losses_(losses) {}
+            StageLosses& losses);
 
   int number_bytes() const override { return sizeof(T); }
   int state_bytes() const override { return sizeof(T); }
@@ -53,15 +53,18 @@ class CpuDevice final : public StageDevice {
 
  private:
   const Batch& batch(int micro_batch);
+  double chain_term(const Step& loss, const StageTensors& tensors);
 
   const Job& job_;
   const int stage_;
   const CpuOptions& options_;
   CpuMemory& memory_;
-  std::map<int, double>& losses_;
-  double loss_ = 0;  // of the steps that ran last
-  int asked_ = -1;   // the micro-batch that the job was asked for last
-  Batch batch_;      // which is this
+  StageLosses& losses_;
+  double loss_ = 0;                     // of the steps that ran last
+  double chain_term_ = 0;               // likewise
+  int asked_ = -1;                      // the micro-batch that the job was asked for last
+  Batch batch_;                         // which is this
+  std::optional<Denoising> denoising_;  // of an independent stage
 };
 
 }  // namespace interlock

@@ -39,8 +39,8 @@ struct RunOnCpu {
   std::vector<std::unique_ptr<CpuMemory>> memories;   // by rank
   std::vector<std::unique_ptr<StageDevice>> devices;  // by stage
   std::vector<std::unique_ptr<Stage>> stages;
-  std::vector<std::unique_ptr<Mailbox>> mailboxes;  // by channel
-  std::vector<std::map<int, double>> losses;        // by stage: its replica's micro-batch -> mean
+  std::vector<std::unique_ptr<Mailbox>> mailboxes;                       // by channel
+  std::vector<StageLosses> losses;                                       // by stage
   std::unique_ptr<std::mutex> joining = std::make_unique<std::mutex>();  // guards `joined`
   std::map<std::pair<int, int>, Joined> joined;  // by event and its generation
 
@@ -54,7 +54,7 @@ struct RunOnCpu {
 void add_stage(RunOnCpu& run, const Rank& rank, int index) {
   const auto s = static_cast<std::size_t>(index);
   CpuMemory& memory = *run.memories.back();
-  std::map<int, double>& losses = run.losses[s];
+  StageLosses& losses = run.losses[s];
   if (run.options.doubles) {
     run.devices[s] =
         std::make_unique<CpuDevice<double>>(run.job, index, run.options, memory, losses);

@@ -94,6 +94,8 @@ struct HeldMemory {
 struct Outcome {
   /// By the model's stage whose loss it is: number of the batch -> mean.
   std::vector<std::map<int, double>> losses;
+  /// Terms of the loss of a chain of independent stages, likewise; see denoising.h.
+  std::vector<std::map<int, double>> chain_terms;
   std::vector<HeldMemory> memory;  // by rank
   /// The numbers of dump_step: "inputs", "targets", "weights/NAME", "gradients/NAME",
   /// "updated/NAME"; see UpdateOfStep.
@@ -102,9 +104,14 @@ struct Outcome {
 
 /// Returns an outcome that has "inputs" and "targets" of dump_step, if there is such a step.
 Outcome empty_outcome(const Job& job);
-/// Adds what a stage came to: its losses by micro-batch of its replica, and its dump. Replicas that
+/// Losses of a stage by micro-batch of its replica, and its terms of the loss of a chain.
+struct StageLosses {
+  std::map<int, double> own, chain_terms;
+};
+
+/// Adds what a stage came to: its losses, and its dump. Replicas that
 /// divide updates have zeros where others have updated.
-void add_results(const Job& job, int stage, const std::map<int, double>& losses,
+void add_results(const Job& job, int stage, const StageLosses& losses,
                  const std::vector<NamedArray>& dump, Outcome& outcome);
 
 /// An update's place among those of its step. A dump of several has the weights before the first,

@@ -61,18 +61,22 @@ void add_dump(const std::vector<NamedArray>& dump, bool first, std::vector<Named
 
 Outcome empty_outcome(const Job& job) {
   Outcome outcome;
-  outcome.losses.resize(static_cast<std::size_t>(job.program.stages / job.program.replicas));
+  const auto stages = static_cast<std::size_t>(job.program.stages / job.program.replicas);
+  outcome.losses.resize(stages);
+  outcome.chain_terms.resize(stages);
   outcome.dump = dumped_batches(job);
   return outcome;
 }
 
-void add_results(const Job& job, int stage, const std::map<int, double>& losses,
+void add_results(const Job& job, int stage, const StageLosses& losses,
                  const std::vector<NamedArray>& dump, Outcome& outcome) {
   const int of_model = model_stage(job.program, stage);
-  for (const auto& [micro_batch, loss] : losses) {
-    outcome
-        .losses[static_cast<std::size_t>(of_model)][batch_number(job.program, stage, micro_batch)] =
-        loss;
+  const auto s = static_cast<std::size_t>(of_model);
+  for (const auto& [micro_batch, loss] : losses.own) {
+    outcome.losses[s][batch_number(job.program, stage, micro_batch)] = loss;
+  }
+  for (const auto& [micro_batch, term] : losses.chain_terms) {
+    outcome.chain_terms[s][batch_number(job.program, stage, micro_batch)] = term;
   }
   const bool first = stage == of_model;
   if (first || divides_updates(job.program)) add_dump(dump, first, outcome.dump);

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "models/layers/footprint.h"
+#include "validate/network/denoising.h"
 
 namespace interlock {
 namespace {
@@ -114,10 +115,12 @@ std::string why_not_strategy(const Strategy& strategy) {
     case StrategyKind::Interlocking:
     case StrategyKind::Greedy:
     case StrategyKind::Chunked:
+    case StrategyKind::Independent:
       break;
     default:
       return "strategy " + name_of(strategy) +
-             " has no kernels; expected global, local, interlocking, greedy or chunked";
+             " has no kernels; expected global, local, interlocking, greedy, chunked or "
+             "independent";
   }
   if (strategy.gradient_every > 1) {
     return "gradients that cross boundaries now and then have no kernels; expected "
@@ -184,6 +187,18 @@ const Traversal& traversal_of(const StageRole& role, int loss) {
   CHECK(false, "a backward of a loss that reaches the stage");
 }
 
+bool reads_batch(const Job& job, int stage) {
+  return model_stage(job.program, stage) == 0 || job.strategy.kind == StrategyKind::Independent;
+}
+
+std::vector<int> input_columns(const Job& job) {
+  std::vector<int> columns;
+  for (int stage = 0; stage < job.program.stages / job.program.replicas; ++stage) {
+    columns.push_back(input_of(job, stage, static_cast<int>(sizeof(double))).columns);
+  }
+  return columns;
+}
+
 std::int64_t StageJob::needed() const {
   return (drops_input() ? plan.input : 0) + std::max(plan.workspace, plan_without.workspace);
 }
@@ -192,7 +207,7 @@ StageJob plan_stage_of_job(const Job& job, int stage, int element) {
   StageJob planned;
   planned.layers = layers_of(job, stage);
   const Tensor input = input_of(job, stage, element);
-  const bool first = model_stage(job.program, stage) == 0;
+  const bool first = reads_batch(job, stage);
   PlanInputs inputs = {.layers = *planned.layers,
                        .samples = job.network.samples_per_micro_batch,
                        .rows = input.rows,
@@ -252,6 +267,11 @@ std::string why_not_trainable(const Job& job) {
     if (std::string problem = why_not_reversible(job.network); !problem.empty()) return problem;
   }
   if (std::string problem = why_not_strategy(job.strategy); !problem.empty()) return problem;
+  if (job.strategy.kind == StrategyKind::Independent) {
+    if (std::string problem = why_no_chain(job, input_columns(job)); !problem.empty()) {
+      return problem;
+    }
+  }
   for (int stage = 0; stage < program.stages; ++stage) {
     if (std::string problem = why_not_stage(job, stage); !problem.empty()) return problem;
   }

@@ -37,6 +37,11 @@ struct StageJob {
 /// REQUIRES: the gradient of `loss` reaches the stage.
 const Traversal& traversal_of(const StageRole& role, int loss);
 
+/// Returns whether a stage reads the batch itself, not what another stage hands on.
+bool reads_batch(const Job& job, int stage);
+/// Returns the columns of the input of each stage of the model.
+std::vector<int> input_columns(const Job& job);
+
 /// REQUIRES: the job's network lies in one direction. `element`: bytes.
 StageJob plan_stage_of_job(const Job& job, int stage, int element);
 

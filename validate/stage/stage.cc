@@ -109,21 +109,22 @@ EndOfOp Stage::run_forward(int micro_batch) {
   MicroBatch& batch = under_way_[micro_batch];
   batch.version = weights_.version_of_forward(micro_batch);
   const StagePlan& plan = plans_.plan;
-  if (is_first() && !plans_.rereads_input) {
+  if (reads_own_batch() && !plans_.rereads_input) {
     batch.input = device_.allocate(plan.input, MemoryClass::Stash);
     device_.read_input(batch.input.data, plan.input, micro_batch);
-  } else if (!is_first() && batch.lent == nullptr) {
+  } else if (!reads_own_batch() && batch.lent == nullptr) {
     CHECK(batch.input.bytes == plan.input, "a stage reads what the one before it made");
   }
-  if (batch.input && !is_first() && !plans_.rebuilds) {
+  if (batch.input && !reads_own_batch() && !plans_.rebuilds) {
     device_.retag(batch.input, MemoryClass::Stash);
     keep_input(micro_batch, batch.input);
   }
   batch.stash = device_.allocate(plan.stash, MemoryClass::Stash);
   if (!ends_in_loss()) batch.output = device_.allocate(output_bytes(), MemoryClass::Boundary);
+  batch.sent = job_.strategy.kind == StrategyKind::Independent;  // no stage reads it
   Block workspace = device_.allocate(plans_.workspace, MemoryClass::Workspace);
   if (plans_.rereads_input) device_.read_input(workspace.data, plan.input, micro_batch);
-  if (plans_.rebuilds && !is_first()) {
+  if (plans_.rebuilds && !reads_own_batch()) {
     device_.copy(workspace.data, batch.input.data, plan.input);
     device_.free(batch.input);
   }
@@ -191,7 +192,7 @@ const StagePlan& Stage::plan_for(const Traversal& traversal) const {
 void Stage::take_room(MicroBatch& batch, const Traversal& traversal) {
   if (std::exchange(batch.goes_back, true)) return;
   const bool dropped = drops_input_gradient(traversal);
-  if (!is_first() && (traversal.to_previous || dropped)) {
+  if (!reads_own_batch() && (traversal.to_previous || dropped)) {
     batch.below = device_.allocate(sent_down_bytes(),
                                    dropped ? MemoryClass::Workspace : MemoryClass::Boundary);
   }

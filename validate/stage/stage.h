@@ -106,7 +106,7 @@ class Stage {
 
   void forget(int micro_batch);
   std::set<int> versions_read() const;
-  bool is_first() const { return model_stage(job_.program, stage_) == 0; }
+  bool reads_own_batch() const { return reads_batch(job_, stage_); }
   bool ends_in_loss() const { return plans_.layers->back().kind == LayerKind::CrossEntropy; }
   std::int64_t output_bytes() const { return plans_.plan.output.size() * device_.number_bytes(); }
   std::int64_t sent_down_bytes() const;

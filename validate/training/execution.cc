@@ -104,6 +104,10 @@ void check_executor(const Question& scenario, const NeuralNetwork& network, bool
         "stages that run forwards again, or learn from old inputs, are trained on CPUs; expected "
         "\"executor\": \"cpu\"");
   }
+  if (training.strategy.kind == StrategyKind::Independent) {
+    refuse(scenario, "/training/strategy",
+           "independent stages are trained on CPUs; expected \"executor\": \"cpu\"");
+  }
   if (has_couplings(network)) {
     refuse(scenario, "/model/reversible",
            "reversible blocks are trained on CPUs; expected \"executor\": \"cpu\"");
@@ -199,6 +203,21 @@ std::vector<double> step_losses(const std::map<int, double>& losses, const Progr
     means.push_back(sum / batches);
   }
   return means;
+}
+
+/// Returns the loss of the network at each step: that of its last stage, or of a chain of stages
+/// the sum of what each adds to it.
+std::vector<double> losses_of_network(const Execution& execution, const Strategy& strategy) {
+  const Outcome& outcome = execution.outcome;
+  if (strategy.kind != StrategyKind::Independent) {
+    return step_losses(outcome.losses.back(), execution.program);
+  }
+  std::vector<double> sums(static_cast<std::size_t>(execution.program.steps));
+  for (const std::map<int, double>& terms : outcome.chain_terms) {
+    const std::vector<double> of_stage = step_losses(terms, execution.program);
+    for (std::size_t step = 0; step < sums.size(); ++step) sums[step] += of_stage[step];
+  }
+  return sums;
 }
 
 }  // namespace
@@ -338,7 +357,7 @@ TrainingCurve training_curve(const Plan& plan, const Execution& execution,
                       .simulated_step = simulated.step_time};
   const auto& losses = execution.outcome.losses;
   curve.execution = execution.record;
-  curve.losses = step_losses(losses.back(), execution.program);
+  curve.losses = losses_of_network(execution, scenario.training().strategy);
   while (!curve.losses.empty() && std::isnan(curve.losses.back())) curve.losses.pop_back();
   for (const auto& stage : losses) {
     curve.stage_losses.push_back(stage.empty() ? std::vector<double>()

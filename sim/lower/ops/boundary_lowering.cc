@@ -25,10 +25,13 @@ void OpLowering::begin_forward(const Op& op) {
     message(Opcode::Receive, Cargo::Activation, op, from, op.stage);
   }
   allocate_stash(op);
-  for (const int reader : costs_.after(op.stage)) {
+  const std::vector<int> readers = costs_.after(op.stage);
+  for (const int reader : readers) {
     writer_.allocate(op, MemoryClass::Boundary,
                      costs_.sent_output(op.stage, reader, op.micro_batch));
   }
+  const bool for_head_alone = readers.empty() && costs_.role(op).head;
+  if (for_head_alone) writer_.allocate(op, MemoryClass::Boundary, stage.output);
   writer_.allocate(op, MemoryClass::Workspace, stage.workspace);
   if (costs_.casts_output(op)) {
     writer_.allocate(op, class_of_cast_output(costs_.role(op)), stage.output);
@@ -56,9 +59,10 @@ void OpLowering::begin_head(const Op& op) {
   const StageRole& role = costs_.role(op);
   const bool consumed = role.traversals.front().loss == op.stage ||
                         (!role.only_added.empty() && role.only_added.front() == op.stage);
+  const std::vector<int> readers = costs_.after(op.stage);
+  if (readers.empty()) writer_.free(op, MemoryClass::Boundary, stage.output);
   writer_.allocate(op, MemoryClass::Head, stage.head_memory);
   if (consumed) writer_.allocate(op, MemoryClass::Boundary, stage.output_gradient());
-  const std::vector<int> readers = costs_.after(op.stage);
   if (readers.empty()) return;
   if (costs_.casts_output(op)) return writer_.free(op, MemoryClass::Boundary, stage.output);
   const int channel = wiring_.channel(Cargo::Activation, op.stage, readers.front(), op.micro_batch);

@@ -238,10 +238,10 @@ Outcome GpuRun::outcome() const {
   Outcome outcome = empty_outcome(job_);
   for (std::size_t s = 0; s < stages_.size(); ++s) {
     const int stage = static_cast<int>(s);
-    std::map<int, double> losses;
+    StageLosses losses;
     for (const int micro_batch : made_[s]) {
       check_loss(stage, micro_batch);
-      losses[micro_batch] = devices_[s]->losses()[micro_batch];
+      losses.own[micro_batch] = devices_[s]->losses()[micro_batch];
     }
     add_results(job_, stage, losses, stages_[s]->dump(), outcome);
   }
@@ -485,6 +485,9 @@ namespace {
 void check(const Job& job) {
   for (const std::string& problem : {why_not_executable(job.program), why_not_trainable(job)}) {
     if (!problem.empty()) throw Error(problem);
+  }
+  if (job.strategy.kind == StrategyKind::Independent) {
+    throw Error("independent stages are trained on CPUs; expected \"executor\": \"cpu\"");
   }
   if (has_couplings(job.network)) {
     throw Error("reversible blocks are trained on CPUs; expected \"executor\": \"cpu\"");
