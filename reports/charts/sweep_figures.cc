@@ -62,7 +62,7 @@ void note_failing(const std::vector<ReadResult>& results, LineChart& chart) {
 ChartPanel panel_of(const Measured& measure, const Along& along,
                     const std::vector<ReadResult>& results, const Curves& curves) {
   const Rates rates = rates_of(results);
-  const bool ratio = measure.key == "speed_up" || measure.key == "gain";
+  const bool ratio = measure.label.find("×") != std::string::npos;
   ChartPanel panel{.x_label = along.label,
                    .y_label = measure.label,
                    .curves = {},
@@ -95,6 +95,7 @@ std::string meaning(const std::vector<Measured>& measures, const std::vector<Rea
       {"useful", "useful: no heads, recompute or extra traversals"},
       {"speed_up", "speed-up: throughput over that of " + first},
       {"gain", "gain: throughput over that of " + (swept.empty() ? first : swept.back().label)},
+      {"break_even", "break-even K: throughput over that of the better pipeline"},
       {"memory", "memory: the peak of the fullest device"},
       {"stash", "stash: activations kept, of the device that keeps most"},
       {"traffic", "traffic: bytes of a step on all links"}};
