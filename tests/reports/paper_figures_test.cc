@@ -195,6 +195,32 @@ TEST_CASE("a break-even K is over the better pipeline, with the rest of the swee
   CHECK(shown(measured("break_even", results)[0], 3) == "–");
 }
 
+TEST_CASE("more curves than looks are divided among panels by the first path, with equal axes") {
+  std::vector<ReadResult> results;
+  for (int model = 0; model < 5; ++model) {
+    for (int way = 0; way < 6; ++way) {
+      for (const int devices : {1, 2}) {
+        ReadResult& result = results.emplace_back(sweep_of({"global"}).front());
+        result.swept = {{"model", "m" + std::to_string(model), std::nullopt},
+                        {"cluster.devices", std::to_string(devices), devices},
+                        {"training", "w" + std::to_string(way), std::nullopt}};
+        result.values["samples_per_s"] = model == 4 && way == 5 ? 4000 : 100;
+      }
+    }
+  }
+  const LineChart chart = sweep_figure(results, "gain");
+  CHECK(chart.names == std::vector<std::string>{"w0", "w1", "w2", "w3", "w4", "w5"});
+  REQUIRE(chart.panels.size() == 5);
+  CHECK(chart.panels[4].y_label == "m4: gain (×)");
+  CHECK(chart.panels[4].curves[5].back().y == doctest::Approx(40));
+  CHECK(chart.panels[0].y_marks == chart.panels[4].y_marks);  // from 1 to 40: logarithmic
+  std::size_t points = 0;
+  for (const ChartPanel& panel : chart.panels) {
+    for (const ChartCurve& curve : panel.curves) points += curve.size();
+  }
+  CHECK(points == results.size());
+}
+
 TEST_CASE("quantities are an axis, logarithmic where they lie far apart") {
   std::vector<ReadResult> results = sweep_of({"global"});
   const char* quantities[] = {"500 Mb/s", "5 Gb/s", "50 Gb/s"};
