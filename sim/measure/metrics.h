@@ -58,6 +58,13 @@ struct LinkMetrics {
   int stands_for = 1;  // links that carry as much
 };
 
+/// Updates that a stage of the model made between forwards of its micro-batches and the updates
+/// that used their gradients; of all its copies and replicas.
+struct StageStaleness {
+  int most = 0;
+  double mean = 0;
+};
+
 struct Metrics {
   std::string engine;
   std::int64_t tasks = 0, skipped_tasks = 0;  // skipped: of these, not simulated, see periods.h
@@ -78,6 +85,7 @@ struct Metrics {
   std::optional<Bytes> memory_capacity, host_capacity;  // of the fullest ones; nothing: unknown
   Bytes host_memory;                                    // of the fullest host
   std::map<int, std::int64_t> staleness;  // updates between forward and own update: micro-batches
+  std::vector<StageStaleness> stage_staleness;  // empty where no stage missed any
   std::vector<DeviceMetrics> devices;
   std::vector<LinkMetrics> links;
   std::optional<Explanation> explanation;  // where asked for, of runs that are short enough
