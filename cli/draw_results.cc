@@ -70,7 +70,7 @@ void refuse_style(const ReportOptions& options) {
 
 bool is_scenario(const JsonValue& document) {
   return document.kind == JsonValue::Kind::Object && !document.find("format") &&
-         document.find("model");
+         (document.find("model") || document.find("training"));  // a sweep may have the other
 }
 
 /// Reads the files; simulates scenarios among them, to the results that simulate would have

@@ -34,15 +34,21 @@ std::string evaluated(const Formula& formula, std::string (*format_value)(double
 std::string count(double value) { return number(value, 2); }
 
 std::string table_row(const SurveyRow& row, double traffic_of_1f1b) {
-  const bool inputs = row.entry->stash != StashMode::Kept;
+  const SurveyOption* option = row.option;
+  const bool again = option && std::string_view(option->words) == "early recompute";
+  const bool inputs = again || row.entry->stash != StashMode::Kept;
   const char* unit = !inputs ? "" : row.stash == 1 ? " input" : " inputs";
-  const std::string name = "`" + row.entry->name + "`" + (row.entry->global() ? "" : " (local)");
+  const std::string name = "`" + row.entry->name + "`" +
+                           (option ? ", " + std::string(option->words) : "") +
+                           (row.entry->global() ? "" : " (local)");
+  const Formula& bubble = option ? option->bubble : row.entry->bubble;
+  const Formula& stash = option ? option->stashed : row.entry->stashed;
   // Weights have another size than activations, whatever the batch.
   const bool weights = row.entry->layout == StageLayout::Ring;
   const std::string traffic = weights ? "weights" : count(row.traffic / traffic_of_1f1b);
-  return "| " + name + " | " + percent(row.bubble) + " | " + evaluated(row.entry->bubble, percent) +
-         " | " + count(row.stash) + unit + " | " + evaluated(row.entry->stashed, count) + " | " +
-         traffic + " | " + count(row.weight_copies) + " |\n";
+  return "| " + name + " | " + percent(row.bubble) + " | " + evaluated(bubble, percent) + " | " +
+         count(row.stash) + unit + " | " + evaluated(stash, count) + " | " + traffic + " | " +
+         count(row.weight_copies) + " |\n";
 }
 
 /// A message of the picture, in forwards of a device's share.
@@ -89,6 +95,21 @@ every scenario is.
 | --- | --- | --- | --- | --- | --- | --- |
 )";
 
+constexpr const char* kOptionsHead = R"(
+The same for options of schedules: a vocabulary on all devices, whose parts are so small here that
+they take no time and their messages show; inputs from which everything is computed again before its
+gradient comes (R = F), kept in micro-batches of inputs; stash that leaves for hosts, whose links
+are free and do not count as traffic.
+
+| schedule, option | bubble | formula | stash | formula | traffic | weights |
+| --- | --- | --- | --- | --- | --- | --- |
+)";
+
+constexpr const char* kOptionKeys = R"(
+| schedule, option | keys of `training` | source |
+| --- | --- | --- |
+)";
+
 constexpr const char* kNotes = R"(
 `chimera` has no formula, since (p - 2) / (2m + p - 2) is for F = B, not for B = I + W = 2F; `auto`
 and `file` have no order of their own.
@@ -120,6 +141,13 @@ std::string schedule_table() {
   CHECK(usual != rows.end(), "1f1b takes every size");
   std::string text = kTableHead;
   for (const SurveyRow& row : rows) text += table_row(row, usual->traffic);
+  text += kOptionsHead;
+  for (const SurveyRow& row : survey_options(kSize)) text += table_row(row, usual->traffic);
+  text += kOptionKeys;
+  for (const SurveyOption& option : survey_options()) {
+    text += "| `" + std::string(option.schedule) + "`, " + option.words + " | `" + option.keys +
+            "` | " + option.source + " |\n";
+  }
   text += kNotes;
   for (const ScheduleEntry& entry : schedule_catalogue()) {
     text += "| `" + entry.name + "` | " + name_of(entry.trains) + " | " + entry.summary + " | " +

@@ -78,8 +78,58 @@ double label_end(const Axes& axes, const ChartPanel& panel) {
   return axes.x.begin - 50 + kLetter * static_cast<double>(display_width(panel.y_label));
 }
 
+/// A rectangle of a picture.
+struct Box {
+  double left = 0, top = 0, right = 0, bottom = 0;
+  bool meets(const Box& other) const {
+    return left < other.right && other.left < right && top < other.bottom && other.top < bottom;
+  }
+};
+
+/// Finds places for the words of a panel's points, beside them and upon no other word.
+class Words {
+ public:
+  explicit Words(const Axes& axes, const ChartPanel& panel)
+      : axes_(axes),
+        taken_({{0, axes.y.end - 2 * kLine, label_end(axes, panel), axes.y.end - 1}}) {}
+
+  /// Returns the word at its point: right of it and above, or where there is room, joined to it
+  /// from further away.
+  std::string place(const ChartPoint& point) {
+    const double x = axes_.x.at(point.x), y = axes_.y.at(point.y);
+    const double wide = kLetter * static_cast<double>(display_width(point.word));
+    for (double away = 0; away < kFurthest; away += kLine / 2) {
+      for (const double down : {-5 - away, kWordRoom + away}) {
+        for (const double left : {x + 6, x - 6 - wide}) {
+          const Box box = {left, y + down - kLine + 2, left + wide, y + down + 2};
+          if (!is_free(box)) continue;
+          taken_.push_back(box);
+          const double end = y + down - (down < 0 ? 0 : kLine - 4);
+          const double side = left > x ? left : left + wide;
+          const std::string line = away > kLine ? svg_line(x, y, side, end, "#bbbbbb") : "";
+          return line + text_at(left, y + down, point.word);
+        }
+      }
+    }
+    return text_at(x + 6, y - 5, point.word);
+  }
+
+ private:
+  static constexpr double kLetter = 6.6, kLine = 13, kBeside = 45, kFurthest = 120;
+
+  bool is_free(const Box& box) const {
+    const bool inside = box.left >= axes_.x.begin && box.right <= axes_.x.end + kBeside &&
+                        box.top >= axes_.y.end - 2 * kLine && box.bottom <= axes_.y.begin + 1;
+    return inside && std::none_of(taken_.begin(), taken_.end(),
+                                  [&](const Box& other) { return box.meets(other); });
+  }
+
+  const Axes& axes_;
+  std::vector<Box> taken_;
+};
+
 std::string dots(const LineChart& chart, const ChartPanel& panel, std::size_t c, const Axes& axes,
-                 const Place& at) {
+                 const Place& at, Words& words) {
   std::string text;
   for (const ChartPoint& point : panel.curves[c]) {
     if (!is_there(point)) continue;
@@ -87,10 +137,7 @@ std::string dots(const LineChart& chart, const ChartPanel& panel, std::size_t c,
                                  tip_of(point, panel, chart.names[c], at.page));
     const bool leads = at.page && point.result;
     text += leads ? "<a href=\"#" + section_name(*point.result) + "\">" + dot + "</a>" : dot;
-    if (point.word.empty()) continue;
-    const double x = axes.x.at(point.x) + 6, y = axes.y.at(point.y);
-    const bool below_label = y - axes.y.end < kWordRoom && x < label_end(axes, panel);
-    text += text_at(x, below_label ? y + 14 : y - 5, point.word);
+    if (!point.word.empty()) text += words.place(point);
   }
   return text;
 }
@@ -116,12 +163,13 @@ std::string draw(const LineChart& chart, const ChartPanel& panel, const Place& a
   std::string text = marks_up(axes.y, axes.x.begin, axes.x.end, panel.y_label);
   text += marks_across(axes.x, axes.y.begin, panel.x_label);
   for (const ChartCurve& guide : panel.guides) text += path(guide, {"#999999", "2 2"}, axes);
+  Words words(axes, panel);
   for (std::size_t c = 0; c < panel.curves.size(); ++c) {
     const bool joined = c >= chart.unjoined.size() || !chart.unjoined[c];
     const bool dotted = panel.dots == Dots::Drawn || (at.page && panel.dots == Dots::OnPages);
     if (at.page) text += "<g class=\"curve\">";
     if (joined) text += path(panel.curves[c], curve_look(c, chart.style.grey), axes);
-    if (dotted) text += dots(chart, panel, c, axes, at);
+    if (dotted) text += dots(chart, panel, c, axes, at, words);
     if (at.page) text += "</g>\n";
   }
   return text;

@@ -35,6 +35,7 @@ const std::vector<Entry>& entries() {
       entries.push_back({"throughput", "throughput", MetricKind::Rate, nullptr, true});
       entries.push_back({"speed_up", "speed-up (×)", MetricKind::Rate});
       entries.push_back({"gain", "gain (×)", MetricKind::Rate});
+      entries.push_back({"break_even", "break-even K (×)", MetricKind::Rate});
     }
     return entries;
   }();
@@ -52,18 +53,35 @@ const Entry& entry_of(const std::string& name) {
                      : "expected one of " + join_choices(known)));
 }
 
-/// Returns the first result of the same file whose swept values are those of `r`, but for the last
-/// path.
-std::size_t base_of(const std::vector<ReadResult>& results, std::size_t r) {
-  const std::vector<SweptValue>& own = results[r].swept;
-  for (std::size_t other = 0; other < r; ++other) {
-    const std::vector<SweptValue>& swept = results[other].swept;
-    if (results[other].file != results[r].file || swept.size() != own.size()) continue;
-    bool same = true;
-    for (std::size_t i = 0; i + 1 < own.size(); ++i) same = same && swept[i].label == own[i].label;
-    if (same) return other;
+/// Tells whether two results are of one file, and have the same swept values but for the last path.
+bool differ_in_the_last(const ReadResult& a, const ReadResult& b) {
+  if (a.file != b.file || a.swept.size() != b.swept.size()) return false;
+  for (std::size_t i = 0; i + 1 < a.swept.size(); ++i) {
+    if (a.swept[i].label != b.swept[i].label) return false;
   }
-  return r;
+  return true;
+}
+
+/// Returns the rate of the first result that differs from `r` in the last path at most.
+double first_rate(const std::vector<ReadResult>& results, std::size_t r,
+                  const std::vector<double>& rates) {
+  std::size_t first = 0;
+  while (!differ_in_the_last(results[first], results[r])) ++first;
+  return rates[first];
+}
+
+/// Returns the best rate of end-to-end training without stale weights, among results that differ
+/// from `r` in the last path at most; 0 if none of them trains so.
+double best_pipeline(const std::vector<ReadResult>& results, std::size_t r,
+                     const std::vector<double>& rates) {
+  double best = 0;
+  for (std::size_t other = 0; other < results.size(); ++other) {
+    const ReadResult& result = results[other];
+    const bool fresh = result.value("most_staleness").value_or(0) == 0;
+    if (result.strategy != "global" || !fresh || !differ_in_the_last(result, results[r])) continue;
+    best = std::max(best, rates[other]);
+  }
+  return best;
 }
 
 std::vector<Value> values_of(const Entry& entry, const std::vector<ReadResult>& results) {
@@ -75,7 +93,9 @@ std::vector<Value> values_of(const Entry& entry, const std::vector<ReadResult>& 
   const std::vector<double> rates = rates_of(results).values;
   if (entry.key == "throughput") return {rates.begin(), rates.end()};
   for (std::size_t r = 0; r < results.size(); ++r) {
-    const double base = rates[entry.key == "gain" ? base_of(results, r) : 0];
+    const double base = entry.key == "break_even" ? best_pipeline(results, r, rates)
+                        : entry.key == "gain"     ? first_rate(results, r, rates)
+                                                  : rates[0];
     values.push_back(base > 0 ? Value(rates[r] / base) : Value());
   }
   return values;

@@ -33,7 +33,8 @@ std::vector<std::string> measure_names();
 
 /// Returns the measures that `list` names, with commas between them: "step_time,memory". `speed_up`
 /// is over the first result; `gain` over the first whose swept values are the same but for the last
-/// path. Throws: Error for an unknown name. REQUIRES: results is not empty.
+/// path; `break_even` over the best of those that train end to end without stale weights.
+/// Throws: Error for an unknown name. REQUIRES: results is not empty.
 std::vector<Measured> measured(const std::string& list, const std::vector<ReadResult>& results);
 
 /// The rates of several results, all in one unit: tokens, samples, micro-batches or steps each

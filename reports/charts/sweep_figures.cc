@@ -17,6 +17,8 @@ namespace interlock {
 namespace {
 
 constexpr std::size_t kMostNotes = 24;
+constexpr std::size_t kMostCurves = 24;  // of a panel; of more, no two should look alike
+constexpr double kFarRatios = 32;        // most over least, from which their axis is logarithmic
 
 /// Curve by curve the results on it, along the axis.
 struct Curves {
@@ -44,6 +46,46 @@ Curves curves_of(const std::vector<ReadResult>& results, const Along& along) {
   return curves;
 }
 
+/// Results by the first swept path that is not the axis. Example: three models by two strategies
+/// have the values of the three, and the curves of the two.
+struct Groups {
+  std::vector<std::string> values;           // of that path
+  std::vector<std::vector<std::size_t>> of;  // results with each
+  Curves curves;                             // by the other paths
+};
+
+Groups groups_of(const std::vector<ReadResult>& results, const Along& along) {
+  Groups groups;
+  std::vector<ReadResult> rest = results;
+  for (std::size_t r = 0; r < rest.size(); ++r) {
+    std::vector<SweptValue>& swept = rest[r].swept;
+    const auto first = std::find_if(swept.begin(), swept.end(), [&](const SweptValue& value) {
+      return value.path != along.path && value.path != "name";
+    });
+    const std::string value = first == swept.end() ? "" : swept_words(*first);
+    if (first != swept.end()) swept.erase(first);
+    const auto known = std::find(groups.values.begin(), groups.values.end(), value);
+    const auto group = static_cast<std::size_t>(known - groups.values.begin());
+    if (known == groups.values.end()) {
+      groups.values.push_back(value);
+      groups.of.emplace_back();
+    }
+    groups.of[group].push_back(r);
+  }
+  groups.curves = curves_of(rest, along);
+  return groups;
+}
+
+/// Returns the marks of a logarithmic axis of ratios that lie far apart; else none.
+std::vector<double> ratio_marks(const Measured& measure) {
+  Range range;
+  for (const std::optional<double>& value : measure.values) {
+    if (value) range.add(*value);
+  }
+  const bool far = range.least > 0 && range.most / range.least >= kFarRatios;
+  return far ? logarithmic_marks(range) : std::vector<double>();
+}
+
 PointMark mark_of(const ReadResult& result) {
   return result.fits ? PointMark::Dot : PointMark::Cross;
 }
@@ -62,7 +104,7 @@ void note_failing(const std::vector<ReadResult>& results, LineChart& chart) {
 ChartPanel panel_of(const Measured& measure, const Along& along,
                     const std::vector<ReadResult>& results, const Curves& curves) {
   const Rates rates = rates_of(results);
-  const bool ratio = measure.key == "speed_up" || measure.key == "gain";
+  const bool ratio = measure.label.find("×") != std::string::npos;
   ChartPanel panel{.x_label = along.label,
                    .y_label = measure.label,
                    .curves = {},
@@ -86,6 +128,26 @@ ChartPanel panel_of(const Measured& measure, const Along& along,
   return panel;
 }
 
+/// Divides the curves of the chart among panels, one for each value of the first path; they have
+/// the same axes where values lie far apart. Nothing happens if that leaves too many in each.
+void panel_for_each_value(const std::vector<ReadResult>& results, const std::string& measures,
+                          LineChart& chart) {
+  const Along along = *find_axis(results);
+  const Groups groups = groups_of(results, along);
+  if (groups.curves.names.size() > kMostCurves) return;
+  const Measured measure = measured(measures, results).front();
+  chart.names = groups.curves.names;
+  chart.panels.clear();
+  for (std::size_t g = 0; g < groups.values.size(); ++g) {
+    Measured own = measure;
+    own.label = groups.values[g] + ": " + measure.label;
+    own.values.assign(results.size(), std::nullopt);
+    for (const std::size_t r : groups.of[g]) own.values[r] = measure.values[r];
+    chart.panels.push_back(panel_of(own, along, results, groups.curves));
+    chart.panels.back().y_marks = ratio_marks(measure);
+  }
+}
+
 /// Explains the measures that do not speak for themselves.
 std::string meaning(const std::vector<Measured>& measures, const std::vector<ReadResult>& results,
                     const std::string& first) {
@@ -95,6 +157,7 @@ std::string meaning(const std::vector<Measured>& measures, const std::vector<Rea
       {"useful", "useful: no heads, recompute or extra traversals"},
       {"speed_up", "speed-up: throughput over that of " + first},
       {"gain", "gain: throughput over that of " + (swept.empty() ? first : swept.back().label)},
+      {"break_even", "break-even K: throughput over that of the better pipeline"},
       {"memory", "memory: the peak of the fullest device"},
       {"stash", "stash: activations kept, of the device that keeps most"},
       {"traffic", "traffic: bytes of a step on all links"}};
@@ -154,6 +217,9 @@ LineChart sweep_figure(const std::vector<ReadResult>& results, const std::string
   if (measures.empty()) {
     const std::string common = common_name(names_of(results));
     chart->title = "Utilisation and speed-up" + (common.empty() ? "" : ": " + common);
+  }
+  if (chart->panels.size() == 1 && chart->names.size() > kMostCurves) {
+    panel_for_each_value(results, measures, *chart);
   }
   return *chart;
 }

@@ -226,6 +226,7 @@ ReadResult read_result(const JsonNode& node, Diagnostics& diagnostics) {
   ReadResult result;
   result.file = node.value->file ? *node.value->file : "";
   result.name = text_of(reader, "name");
+  result.strategy = words_at(node, "/strategy");
   result.devices = static_cast<int>(number_of(reader, "devices_total", 1e9));
   result.fits = reader.boolean("fits_in_memory", true);
   read_metrics(node, result, diagnostics);

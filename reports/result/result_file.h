@@ -33,6 +33,7 @@ struct ReadDevice {
 /// values {"step_time_s": 0.011, ...}, simulated {{device 0, busy 0.545, ...}, ...}.
 struct ReadResult {
   std::string file, name;
+  std::string strategy;  // "global", "3-wise"; empty of a workload
   std::vector<SweptValue> swept;
   int devices = 1;                                    // of the whole layout
   bool fits = true;                                   // in the memory of devices and hosts

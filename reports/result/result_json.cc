@@ -220,6 +220,9 @@ Json result_document(const ScenarioResult& result) {
   add_layout(json, result);
   add_step_metrics(json, metrics);
   json["staleness"] = staleness_json(metrics);
+  for (const StageStaleness& stage : metrics.stage_staleness) {
+    json["stage_staleness"].push_back({{"most", stage.most}, {"mean", stage.mean}});
+  }
   add_economics(json, result);
   json["critical_path_s"] = path_json(metrics);
   add_pricing(json, result.plan.question);

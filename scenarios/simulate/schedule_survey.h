@@ -20,9 +20,12 @@ struct SurveySize {
   double transfer = 0;  // time of a message, in forwards of a device's share
 };
 
-/// One family, measured in its steady state.
+struct SurveyOption;
+
+/// One family, or one option of it, measured in its steady state.
 struct SurveyRow {
   const ScheduleEntry* entry;
+  const SurveyOption* option = nullptr;
   double bubble = 0;  // idle share of the devices
   /// Peak on any device; 1 is what its share of the model keeps of a micro-batch, or, where
   /// forwards are replayed, the input of a stage.
@@ -30,6 +33,22 @@ struct SurveyRow {
   double traffic = 0;        // bytes on links in a step
   double weight_copies = 0;  // weights on all devices over weights of the model
 };
+
+/// An option of a schedule, measured like the families, with formulas of its own.
+struct SurveyOption {
+  const char* schedule;
+  const char* words;   // behind its name: "vocab-1"
+  const char* keys;    // of `training`, as scenarios write them
+  const char* source;  // where it comes from
+  bool layers;         // runs a transformer: profiles have no vocabulary, and no inputs of layers
+  Formula bubble, stashed;
+};
+const std::vector<SurveyOption>& survey_options();
+std::string survey_scenario(const SurveyOption& option, const SurveySize& size);
+
+/// Returns the rows of options that take this size; an entry is that of the schedule. Traffic is in
+/// the bytes of survey_schedules(), without that to hosts.
+std::vector<SurveyRow> survey_options(const SurveySize& size);
 
 /// Returns the scenario of one family as a user would write it.
 std::string survey_scenario(const ScheduleEntry& entry, const SurveySize& size);

@@ -72,7 +72,6 @@ std::vector<int> OpCosts::after(int stage) const {
   return stages;
 }
 
-<<<<<<< HEAD
 const SentTensor* OpCosts::cast_output(int from, int to, int micro_batch) const {
   const SentTensor& sent = of_stage(from, micro_batch).sent_output;
   return sent.bytes && apart(from, to) ? &sent : nullptr;
@@ -108,47 +107,6 @@ Bytes OpCosts::sent_input_gradient(const Op& op) const {
   const int to = before(op.stage);
   const SentTensor* cast = to < 0 ? nullptr : cast_gradient(op.stage, to, op.micro_batch);
   return cast ? *cast->bytes : input_gradient(op);
-=======
-const SentTensor* OpCosts::cast_output(int from, int to, int micro_batch) const {
-  const SentTensor& sent = of_stage(from, micro_batch).sent_output;
-  return sent.bytes && apart(from, to) ? &sent : nullptr;
-}
-
-const SentTensor* OpCosts::cast_gradient(int from, int to, int micro_batch) const {
-  const SentTensor& sent = of_stage(to, micro_batch).sent_gradient;
-  return sent.bytes && apart(from, to) ? &sent : nullptr;
-}
-
-bool OpCosts::casts_output(const Op& op) const {
-  const std::vector<int> readers = after(op.stage);
-  return !readers.empty() && cast_output(op.stage, readers.front(), op.micro_batch);
-}
-
-bool OpCosts::casts_input_gradient(const Op& op) const {
-  return traversal(op).to_previous && cast_gradient(op.stage, before(op.stage), op.micro_batch);
-}
-
-Bytes OpCosts::sent_output(int from, int to, int micro_batch) const {
-  const SentTensor* cast = cast_output(from, to, micro_batch);
-  return cast ? *cast->bytes : of_stage(from, micro_batch).output;
-}
-
-Bytes OpCosts::sent_outputs(const Op& op) const {
-  const std::vector<int> readers = after(op.stage);
-  Bytes bytes;
-  for (const int reader : readers) bytes += sent_output(op.stage, reader, op.micro_batch);
-  return readers.empty() && role(op).head ? of_stage(op).output : bytes;
-}
-
-Bytes OpCosts::sent_input_gradient(const Op& op) const {
-  const int to = before(op.stage);
-  const SentTensor* cast = to < 0 ? nullptr : cast_gradient(op.stage, to, op.micro_batch);
-  return cast ? *cast->bytes : input_gradient(op);
-=======
-int OpCosts::outputs_held(int stage) const {
-  const int readers = static_cast<int>(after(stage).size());
-  return readers == 0 && inputs_.roles[stage].head ? 1 : readers;
->>>>>>> ha
 }
 
 Bytes OpCosts::input(const Op& op) const {

@@ -129,14 +129,35 @@ void Collector::count_staleness(const OpInfo& op, int micro_batch) {
     if (forwards.first / every != window) return false;
     const int missed =
         std::max(stage.updates - forwards.updates, std::min(program_.version_lag, window));
-    for (int b = forwards.first; missed > 0 && b < forwards.end; ++b) {
+    for (int b = forwards.first; b < forwards.end; ++b) {
       if (!measured(b)) continue;
+      ++stage.used;
+      if (missed == 0) continue;
+      stage.missed += missed;
+      stage.most_missed = std::max(stage.most_missed, missed);
       int& most = stale_[slice_number(program_, b).micro_batch];
       most = std::max(most, missed);
     }
     return true;
   });
   ++stage.updates;
+}
+
+std::vector<StageStaleness> Collector::stage_staleness() const {
+  if (stale_.empty()) return {};
+  const std::size_t stages = stages_.size() / program_.copies / program_.replicas;
+  std::vector<StageStaleness> all(stages);
+  std::vector<std::int64_t> used(stages);
+  for (std::size_t s = 0; s < stages_.size(); ++s) {
+    StageStaleness& own = all[s % stages];
+    own.most = std::max(own.most, stages_[s].most_missed);
+    own.mean += static_cast<double>(stages_[s].missed);
+    used[s % stages] += stages_[s].used;
+  }
+  for (std::size_t s = 0; s < stages; ++s) {
+    if (used[s] > 0) all[s].mean /= static_cast<double>(used[s]);
+  }
+  return all;
 }
 
 void Collector::add(const Transfer& transfer) {
@@ -201,6 +222,7 @@ Metrics Collector::finish(const MeasureInputs& inputs) {
   const std::int64_t all = static_cast<std::int64_t>(window_.steps) * whole_micro_batches(program_);
   const std::int64_t fresh = all - static_cast<std::int64_t>(stale_.size());
   if (fresh > 0) metrics.staleness[0] = fresh;
+  metrics.stage_staleness = stage_staleness();
   return metrics;
 }
 

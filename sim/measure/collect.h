@@ -44,13 +44,16 @@ class Collector {
   };
   struct StageState {
     int updates = 0;
-    std::vector<Forwards> forwards;  // that no update has used yet
+    std::vector<Forwards> forwards;     // that no update has used yet
+    int most_missed = 0;                // updates, of a measured micro-batch, as below
+    std::int64_t used = 0, missed = 0;  // measured micro-batches, and the sum of their updates
   };
   bool measured(int micro_batch) const;
   double share_inside(Seconds start, Seconds end, int micro_batch) const;
   void add_idle(const IdleStretch& idle);
   void add_flows(int collective, double times);
   void count_staleness(const OpInfo& op, int micro_batch);
+  std::vector<StageStaleness> stage_staleness() const;
   void fill_devices(Metrics& metrics, const MeasureInputs& inputs);
   void fill_shares(std::size_t r, DeviceMetrics& device) const;
   void fill_links(Metrics& metrics) const;

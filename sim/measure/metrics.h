@@ -16,6 +16,7 @@
 
 #include "sim/causes/explanation.h"
 #include "sim/engines/engines.h"
+#include "sim/measure/program_of_steps.h"
 
 namespace interlock {
 
@@ -58,6 +59,13 @@ struct LinkMetrics {
   int stands_for = 1;  // links that carry as much
 };
 
+/// Updates that a stage of the model made between forwards of its micro-batches and the updates
+/// that used their gradients; of all its copies and replicas.
+struct StageStaleness {
+  int most = 0;
+  double mean = 0;
+};
+
 struct Metrics {
   std::string engine;
   std::int64_t tasks = 0, skipped_tasks = 0;  // skipped: of these, not simulated, see periods.h
@@ -78,6 +86,7 @@ struct Metrics {
   std::optional<Bytes> memory_capacity, host_capacity;  // of the fullest ones; nothing: unknown
   Bytes host_memory;                                    // of the fullest host
   std::map<int, std::int64_t> staleness;  // updates between forward and own update: micro-batches
+  std::vector<StageStaleness> stage_staleness;  // empty where no stage missed any
   std::vector<DeviceMetrics> devices;
   std::vector<LinkMetrics> links;
   std::optional<Explanation> explanation;  // where asked for, of runs that are short enough
@@ -94,20 +103,6 @@ inline TimeWindow window_of(const Metrics& metrics) {
 int first_of_busiest(const std::vector<DeviceMetrics>& devices);
 /// Returns the device whose peak takes the largest part of its memory. REQUIRES: there is one.
 const DeviceMetrics& fullest_device(const Metrics& metrics);
-
-/// Lowers for a number of steps, with ticks no finer than said; the search for the steady state
-/// asks for runs of several lengths, whose durations must be rounded alike. kAnyTicks: as fine as
-/// they may be.
-using ProgramOfSteps = std::function<Program(int steps, double most_ticks_per_second)>;
-constexpr double kAnyTicks = 1e18;  // a second
-
-/// A flushed schedule whose order is a loop in the middle of its step: with `period` micro-batches
-/// more, the loop makes one more turn, and nothing else changes.
-struct LongStep {
-  int micro_batches = 1, period = 1;
-  int stages = 1;                                          // its program has these or more
-  std::function<ProgramOfSteps(int micro_batches)> lower;  // with another M
-};
 
 /// The inputs that turn a trace into a result, besides the program.
 struct MeasureInputs {

@@ -70,6 +70,18 @@ TEST_CASE("a scenario is drawn as its result is, and a result in whichever folde
   CHECK(results.run("report kept/one.json --figure timeline --out c.svg").exit_code == 0);
 }
 
+TEST_CASE("a scenario whose model is in its sweep alone is drawn, too") {
+  const Folder folder;
+  folder.file("swept.json", R"({"cluster": {"kind": "uniform", "devices": 2, "memory": "1 GB",
+    "link": {"bandwidth": "1 GB/s"}}, "training": {"strategy": "global"}, "sweep": {"model": [
+      {"name": "a", "kind": "profile", "modules": [{"repeat": 2, "forward": "1 ms"}]},
+      {"name": "b", "kind": "profile", "modules": [{"repeat": 2, "forward": "2 ms"}]}]}})");
+  const Outcome drawn = run_shell(
+      "'" INTERLOCK_PROGRAM "' report swept.json --figure table:step_time --out -", folder.path());
+  CHECK(drawn.exit_code == 0);
+  CHECK(drawn.out == "| step time (ms) | a | b |\n| --- | ---: | ---: |\n|  | 2.00 | 4.00 |\n");
+}
+
 TEST_CASE("a result whose scenario names files is simulated again from them") {
   const Folder folder;
   std::filesystem::create_directory(folder.path("in"));

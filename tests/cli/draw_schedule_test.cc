@@ -1,5 +1,7 @@
 // interlock schedule: what it draws, writes, lists and refuses.
 // SPDX-License-Identifier: Apache-2.0
+#include <regex>
+
 #include "base/file.h"
 #include "base/json/json.h"
 #include "tests/cli/child_program.h"
@@ -75,6 +77,33 @@ TEST_CASE("docs/schedules.md is what schedule --table prints") {
   const bool same_picture =
       read_file(folder.path("map.svg")) == read_file(SOURCE_FOLDER "/docs/schedules.svg");
   CHECK(same_picture);
+}
+
+TEST_CASE("no two names of docs/schedules.svg lie upon each other") {
+  struct Name {
+    double left, top, right, bottom;
+    std::string text;
+  };
+  // Names are of 12 pixels: 10 above the line and 2 below, and about 6.6 wide a letter.
+  std::vector<Name> names;
+  const std::string svg = read_file(SOURCE_FOLDER "/docs/schedules.svg"),
+                    page = read_file(SOURCE_FOLDER "/docs/schedules.md");
+  const std::regex word("<text x=\"([0-9.]+)\" y=\"([0-9.]+)\">([a-z0-9 +-]+)</text>");
+  for (std::sregex_iterator match(svg.begin(), svg.end(), word), end; match != end; ++match) {
+    const std::string text = (*match)[3], name = text.substr(0, text.find(' '));
+    if (!contains(page, "| `" + name + "`")) continue;
+    const double x = std::stod((*match)[1]), y = std::stod((*match)[2]);
+    names.push_back({x, y - 10, x + 6.6 * static_cast<double>(text.size()), y + 2, text});
+  }
+  CHECK(names.size() > 20);
+  for (std::size_t a = 0; a < names.size(); ++a) {
+    for (std::size_t b = 0; b < a; ++b) {
+      const Name &one = names[a], &other = names[b];
+      INFO(one.text << " and " << other.text);
+      CHECK((one.right <= other.left || other.right <= one.left || one.bottom <= other.top ||
+             other.bottom <= one.top));
+    }
+  }
 }
 
 TEST_CASE("schedule --list is list schedules") {

@@ -187,6 +187,19 @@ TEST_CASE("a micro-batch is stale by the updates that come in the K - 1 turns be
         }
         INFO(family << ", K " << stages << ", an update every " << every);
         CHECK(metrics.staleness == expected);
+        // Stage s is K - 1 - s turns ahead of its gradients; a mean over the six micro-batches.
+        REQUIRE(metrics.stage_staleness.size() == (stages > 1 ? stages : 0));
+        for (int s = 0; s < stages && stages > 1; ++s) {
+          int most = 0, sum = 0;
+          for (int b = 0; b < 6; ++b) {
+            const int missed = b / every - floor_divided(b - (stages - 1 - s), every);
+            most = std::max(most, missed);
+            sum += missed;
+          }
+          CHECK(metrics.stage_staleness[s].most == most);
+          CHECK(metrics.stage_staleness[s].mean == doctest::Approx(sum / 6.0));
+          if (every == 1) CHECK(metrics.stage_staleness[s].most == stages - 1 - s);
+        }
       }
     }
   }
@@ -200,6 +213,11 @@ TEST_CASE("with double-buffered weights every micro-batch is one update late, at
       const Metrics metrics = simulate(trial).metrics;
       INFO("K " << stages << ", M " << m);
       CHECK(metrics.staleness == std::map<int, std::int64_t>{{1, m * metrics.measured_steps}});
+      REQUIRE(metrics.stage_staleness.size() == stages);
+      for (const StageStaleness& stage : metrics.stage_staleness) {
+        CHECK(stage.most == 1);
+        CHECK(stage.mean == 1);
+      }
       for (const DeviceMetrics& device : metrics.devices) {
         CHECK(device.weight_versions == 2);
         // Weights in bf16 are the parameters' bytes, once more for the older version.

@@ -33,6 +33,21 @@ TEST_CASE("every schedule with a formula meets it, at several sizes") {
   CHECK(met > 300);
 }
 
+TEST_CASE("options of schedules meet their formulas, at several sizes") {
+  for (const int devices : {2, 4, 6, 8}) {
+    for (const int rounds : {2, 3, 5}) {
+      const SurveySize size = {devices, rounds * devices};
+      const double p = devices, m = size.micro_batches;
+      for (const SurveyRow& row : survey_options(size)) {
+        const PipelineShape shape = {size.devices, size.micro_batches};
+        INFO(row.entry->name << ", " << row.option->words << ", p = " << p << ", m = " << m);
+        CHECK(row.bubble == doctest::Approx(row.option->bubble.value(shape)).epsilon(1e-3));
+        CHECK(row.stash == doctest::Approx(row.option->stashed.value(shape)).epsilon(3e-3));
+      }
+    }
+  }
+}
+
 TEST_CASE("all but one of the schedules have a formula for their bubble") {
   std::string without;
   for (const SurveyRow& row : survey_schedules({})) {

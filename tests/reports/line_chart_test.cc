@@ -4,7 +4,9 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <limits>
+#include <regex>
 
 #include "reports/charts/bar_chart.h"
 #include "reports/charts/chart_axes.h"
@@ -118,6 +120,32 @@ TEST_CASE("words of points keep clear of what the axis is of") {
   CHECK(holds(svg, "y=\"91\">away<"));
   CHECK(holds(svg, "y=\"110\">top<"));
   CHECK(holds(svg, "y=\"286\">low<"));
+}
+
+TEST_CASE("words of points that lie together keep clear of each other, joined where far away") {
+  ChartPanel panel{"x", "y", {{}}};
+  panel.curves[0] = {{.x = 0, .y = 0}, {.x = 9, .y = 9}};
+  for (int i = 0; i < 12; ++i) {
+    panel.curves[0].push_back(
+        {.x = 5 + 0.01 * i, .y = 5, .word = "word " + std::string(1, 'a' + i)});
+  }
+  panel.dots = Dots::Drawn;
+  const std::string svg = line_chart_svg({.names = {"one"}, .panels = {panel}});
+  INFO(svg);
+  // Letters of 12 pixels are 10 high above the line and 2 below, and about 6.6 wide.
+  std::vector<std::pair<double, double>> corners;
+  const std::regex word("<text x=\"([0-9.]+)\" y=\"([0-9.]+)\">word ");
+  for (std::sregex_iterator match(svg.begin(), svg.end(), word), end; match != end; ++match) {
+    corners.emplace_back(std::stod((*match)[1]), std::stod((*match)[2]));
+  }
+  REQUIRE(corners.size() == 12);
+  for (std::size_t a = 0; a < corners.size(); ++a) {
+    for (std::size_t b = 0; b < a; ++b) {
+      const bool beside = std::abs(corners[a].first - corners[b].first) >= 6 * 6.6;
+      CHECK((beside || std::abs(corners[a].second - corners[b].second) >= 12));
+    }
+  }
+  CHECK(holds(svg, "stroke=\"#bbbbbb\""));
 }
 
 TEST_CASE("panels below each other keep the names of their axes apart") {

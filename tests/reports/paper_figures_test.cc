@@ -171,6 +171,56 @@ TEST_CASE("a sweep draws the measures that it is asked for") {
                        doctest::Contains("did you mean \"step_time\"?"), Error);
 }
 
+TEST_CASE("a break-even K is over the better pipeline, with the rest of the sweep equal") {
+  // Steps of 8 and 5 s of pipelines, 2 s of one with stale weights and 4 s of pairs; at the slower
+  // link 10, 20, 1 and 2 s. Pairs may need 5 / 4 and 10 / 2 times the steps.
+  const double steps[] = {8, 5, 2, 4, 10, 20, 1, 2};
+  const char* names[] = {"1F1B", "ZB-V", "PipeDream", "pairwise"};
+  std::vector<ReadResult> results;
+  for (int i = 0; i < 8; ++i) {
+    ReadResult& result = results.emplace_back(sweep_of({"global"}).front());
+    result.strategy = i % 4 == 3 ? "pairwise" : "global";
+    result.swept = {{"cluster.link.bandwidth", i < 4 ? "2 Gb/s" : "1 Gb/s", std::nullopt},
+                    {"training", names[i % 4], std::nullopt}};
+    result.values["step_time_s"] = steps[i];
+    result.values["samples_per_s"] = 64 / steps[i];
+    result.values["most_staleness"] = i % 4 == 2 ? 3 : 0;
+  }
+  const std::vector<Measured> found = measured("break_even", results);
+  const double expected[] = {5.0 / 8, 1, 5.0 / 2, 5.0 / 4, 1, 10.0 / 20, 10, 5};
+  for (std::size_t i = 0; i < 8; ++i) {
+    CHECK(*found[0].values[i] == doctest::Approx(expected[i]));
+  }
+  for (ReadResult& result : results) result.strategy = "pairwise";
+  CHECK(shown(measured("break_even", results)[0], 3) == "–");
+}
+
+TEST_CASE("more curves than looks are divided among panels by the first path, with equal axes") {
+  std::vector<ReadResult> results;
+  for (int model = 0; model < 5; ++model) {
+    for (int way = 0; way < 6; ++way) {
+      for (const int devices : {1, 2}) {
+        ReadResult& result = results.emplace_back(sweep_of({"global"}).front());
+        result.swept = {{"model", "m" + std::to_string(model), std::nullopt},
+                        {"cluster.devices", std::to_string(devices), devices},
+                        {"training", "w" + std::to_string(way), std::nullopt}};
+        result.values["samples_per_s"] = model == 4 && way == 5 ? 4000 : 100;
+      }
+    }
+  }
+  const LineChart chart = sweep_figure(results, "gain");
+  CHECK(chart.names == std::vector<std::string>{"w0", "w1", "w2", "w3", "w4", "w5"});
+  REQUIRE(chart.panels.size() == 5);
+  CHECK(chart.panels[4].y_label == "m4: gain (×)");
+  CHECK(chart.panels[4].curves[5].back().y == doctest::Approx(40));
+  CHECK(chart.panels[0].y_marks == chart.panels[4].y_marks);  // from 1 to 40: logarithmic
+  std::size_t points = 0;
+  for (const ChartPanel& panel : chart.panels) {
+    for (const ChartCurve& curve : panel.curves) points += curve.size();
+  }
+  CHECK(points == results.size());
+}
+
 TEST_CASE("quantities are an axis, logarithmic where they lie far apart") {
   std::vector<ReadResult> results = sweep_of({"global"});
   const char* quantities[] = {"500 Mb/s", "5 Gb/s", "50 Gb/s"};

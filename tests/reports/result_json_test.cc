@@ -99,6 +99,14 @@ TEST_CASE("micro-batches that differ in size are listed with their slices") {
                                          {"samples": 1, "token_slices": [1000]}])"));
 }
 
+TEST_CASE("stages are listed with the updates that they missed, where any did") {
+  ScenarioResult result = two_devices();
+  CHECK(!Json::parse(result_json(result)).contains("stage_staleness"));
+  result.measurement.metrics.stage_staleness = {{1, 0.75}, {0, 0}};
+  CHECK(Json::parse(result_json(result))["stage_staleness"] ==
+        Json::parse(R"([{"most": 1, "mean": 0.75}, {"most": 0, "mean": 0.0}])"));
+}
+
 TEST_CASE("the classes of memory add up to the peak") {
   const Json json = Json::parse(result_json(two_devices()));
   for (const Json& device : json["devices"]) {
@@ -135,7 +143,9 @@ TEST_CASE("several results are an array, and any name can be written") {
 
 TEST_CASE("docs/result.md explains every key") {
   std::set<std::string> keys;
-  collect_keys(Json::parse(result_json(two_devices())), keys);
+  ScenarioResult stale = two_devices();
+  stale.measurement.metrics.stage_staleness = {{1, 1}};
+  collect_keys(Json::parse(result_json(stale)), keys);
   keys.erase("0");  // a count of updates, under staleness
   const std::string manual = read_file(std::string(DOCS_FOLDER) + "/result.md");
   for (const auto& key : keys) {

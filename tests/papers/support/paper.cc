@@ -15,10 +15,16 @@ bool has(const Question& scenario, const std::string& label) {
 
 }  // namespace
 
-Paper::Paper(const std::string& name, const std::vector<std::string>& overrides) : name_(name) {
+Paper::Paper(const std::string& name, const std::vector<std::string>& overrides,
+             const std::vector<std::vector<std::string>>& among)
+    : name_(name) {
   const std::string path = std::string(PAPERS_FOLDER "/") + name + ".json";
   for (const Question& scenario : load_questions(read_scenario_document(path, overrides))) {
-    results_.push_back(run_scenario(scenario, false));
+    const bool asked = std::all_of(among.begin(), among.end(), [&](const auto& labels) {
+      return std::any_of(labels.begin(), labels.end(),
+                         [&](const std::string& label) { return has(scenario, label); });
+    });
+    if (asked) results_.push_back(run_scenario(scenario, false));
   }
 }
 

@@ -13,8 +13,10 @@ namespace interlock {
 
 class Paper {
  public:
-  /// `overrides` as --set takes them.
-  explicit Paper(const std::string& name, const std::vector<std::string>& overrides = {});
+  /// `overrides` as --set takes them. Of lists in `among`, results have one label
+  /// of each.
+  explicit Paper(const std::string& name, const std::vector<std::string>& overrides = {},
+                 const std::vector<std::vector<std::string>>& among = {});
 
   /// The one result whose swept values include all `labels`, as results call them.
   const ScenarioResult& at(const std::vector<std::string>& labels) const;
