@@ -174,7 +174,7 @@ Grid seeds_grid(const std::vector<SeedRuns>& scenarios, std::size_t few) {
     const std::optional<std::size_t> reached = steps_to_loss(run, goal, few);
     const bool paired = s > 0 && scenarios[s].size() == scenarios.front().size();
     const bool clock = run.measured_step > Seconds(0);
-    const auto until = [&](double time) { return reached ? scaled(time, all) : "–"; };
+    const auto until = [&](double seconds) { return reached ? scaled(seconds, all) : "–"; };
     grid.rows.push_back(
         {{own_name(run.name, common)},
          {std::to_string(scenarios[s].size())},
