@@ -264,8 +264,8 @@ std::string subtitle(const ScenarioResult& result) {
   }
   const Strategy& strategy = scenario.training().strategy;
   line += ", " + plural(plan.partition.stages(), "stage") + ", " + name_of(strategy) +
-          (strategy.kind == StrategyKind::Inference ? ", " : " training, ") +
-          plan.schedule.kind->name + " schedule, " + batches_in_words(plan);
+          (strategy.kind == StrategyKind::Inference ? "" : " training") + crossings_of(strategy) +
+          ", " + plan.schedule.kind->name + " schedule, " + batches_in_words(plan);
   if (!plan.slices.empty()) {
     const auto slices = static_cast<std::int64_t>(plan.slices.size());
     line += " of " + plural(slices, "token slice");

@@ -111,7 +111,9 @@ void add_identity(Json& json, const ScenarioResult& result) {
   json["model"] = clean_utf8(workload_name(scenario));
   json["cluster"] = clean_utf8(scenario.cluster.name);
   const bool recorded = scenario.trace() != nullptr;  // it does not say
-  json["strategy"] = recorded ? Json(nullptr) : Json(name_of(scenario.training().strategy));
+  json["strategy"] = recorded ? Json(nullptr)
+                              : Json(name_of(scenario.training().strategy) +
+                                     crossings_of(scenario.training().strategy));
   json["schedule"] = recorded ? Json(nullptr) : Json(plan.schedule.kind->name);
   json["partition"] = modules_per_stage(plan.partition);
   json["micro_batches"] = plan.micro_batches;

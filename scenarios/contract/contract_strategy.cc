@@ -20,12 +20,12 @@ const std::vector<std::string>& trained_by_heads() {
 
 ContractType sent_format() { return one_of({"training", "fp8", "int8", "int4"}); }
 
-/// Returns the strategies under which a stage reads the output of the one before it.
-std::vector<std::string> trained_in_chains(bool inference = true) {
-  std::vector<std::string> kinds = {"global",      "local",           "interlocking",
-                                    "pairwise",    "greedy",          "chunked",
-                                    "overlapping", "forward-forward", "backlink"};
-  if (inference) kinds.emplace_back("inference");
+/// Returns the strategies under which gradients cross boundaries; with `up`, also those under which
+/// outputs alone do.
+std::vector<std::string> kinds_that_send(bool up) {
+  std::vector<std::string> kinds = {"global",  "interlocking", "pairwise",
+                                    "chunked", "overlapping",  "backlink"};
+  if (up) kinds.insert(kinds.end(), {"local", "greedy", "forward-forward", "inference"});
   return kinds;
 }
 
@@ -127,15 +127,15 @@ ContractObject strategy_object() {
            "1",
            "Micro-batches of which only the last one's gradients cross boundaries; by the others "
            "each stage is trained by its own loss, as if local. Every stage then has a head. Must "
-           "divide the micro-batches of a step.",
+           "divide the micro-batches of a step; beside `in_flight`, best without a common factor.",
            {"interlocking", "pairwise", "chunked"}},
           {"activation_format", sent_format(), "training",
            "Of outputs that pass to another rank. `training`: as they are computed. `fp8` and "
            "`int4` have a scale of 4 bytes for every 128 elements, `int8` for every 4096. A "
            "kernel casts them when they leave, and another when they are read.",
-           trained_in_chains()},
+           kinds_that_send(true)},
           {"gradient_format", sent_format(), "training",
-           "Likewise, of the gradients of these outputs.", trained_in_chains(false)},
+           "Likewise, of the gradients of these outputs.", kinds_that_send(false)},
           {"head", head_type(), "the model's",
            "Auxiliary head of each stage that is trained by a loss of its own.",
            trained_by_heads()}}};

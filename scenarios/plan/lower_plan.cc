@@ -321,9 +321,9 @@ std::vector<StageCost> priced_stages(const Plan& plan, const ModelGraph& graph,
     apply_zero(layout.data_parallel, layers, backwards_of_update(plan, roles[s]), stages[s]);
     apply_offload(training.offload, layout.data_parallel, layers, stages[s]);
   }
-  add_message_copies(plan, stages);
   const PriceInputs prices = price_inputs(plan.question, at);
   add_message_casts(plan, prices, stages);
+  add_message_copies(plan, stages);
   add_message_gathers(plan, prices, stages);
   return stages;
 }

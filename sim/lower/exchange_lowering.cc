@@ -63,6 +63,7 @@ ExchangeLowering::Progress ExchangeLowering::begin(const Op& op, const ComputePi
                                 .flops = piece.cost.flops,
                                 .compute_bound = piece.cost.compute_bound,
                                 .memory_bound = piece.cost.memory_bound,
+                                .messages = piece.cost.messages,
                                 .counted = piece.cost.counted},
                        .alone = piece.cost.time * piece.share};
   for (const Part& part : progress.parts) {
@@ -273,6 +274,7 @@ void ExchangeLowering::write_out(Progress& progress) {
   const double kernels = info.duration > Seconds(0) ? progress.kernels / info.duration : 0;
   info.compute_bound *= kernels;
   info.memory_bound *= kernels;
+  info.messages *= kernels;
   info.inside.assign(progress.inside.begin(), progress.inside.end());
   writer_.compute(*progress.op, info);
   progress.since = clock_.time;

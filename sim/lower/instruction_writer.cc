@@ -21,7 +21,7 @@ void InstructionWriter::compute(const Op& op, const OpInfo& info) {
            other.duration == info.duration && other.flops == info.flops &&
            other.counted == info.counted && other.communication == info.communication &&
            other.inside == info.inside && other.compute_bound == info.compute_bound &&
-           other.memory_bound == info.memory_bound;
+           other.memory_bound == info.memory_bound && other.messages == info.messages;
   });
   if (found == known.end()) {
     program_.ops.push_back(info);

@@ -138,6 +138,9 @@ OpCost OpCosts::weight_gradients(const Op& op) const {
 OpCost OpCosts::turn(int stage, int micro_batch) const {
   const StageCost& cost = of_stage(stage, micro_batch);
   OpCost turn = cost.forward;
+  const int from = before(stage);
+  const SentTensor* read = from < 0 ? nullptr : cast_output(from, stage, micro_batch);
+  if (read) turn += {.time = read->cast, .memory_bound = 1, .messages = 1};
   if (inputs_.roles[stage].head) turn += cost.head;
   for (const Traversal& traversal : inputs_.roles[stage].traversals) {
     turn += traversal_cost(cost, inputs_.strategy, traversal);
@@ -245,7 +248,7 @@ OpCost OpCosts::before_trade(const Op& op) const {
   OpCost cost = computing(op);
   const bool passes = op.kind == OpKind::F || op.kind == OpKind::I || op.kind == OpKind::B;
   const Seconds time = passes ? casts(op) : Seconds(0);
-  if (time > Seconds(0)) cost += {.time = time, .memory_bound = 1};
+  if (time > Seconds(0)) cost += {.time = time, .memory_bound = 1, .messages = 1};
   return cost;
 }
 

@@ -88,8 +88,10 @@ void Collector::add(const Span& span) {
   const double busy = counted * duration.value() - waiting;
   RankState& rank = ranks_[span.rank];
   rank.busy += busy;
-  if (op.useful) rank.useful += busy;
-  rank.time[static_cast<std::size_t>(use_of(op))] += busy;
+  const double messages = counted * op.messages * duration.value(), own = busy - messages;
+  if (op.useful) rank.useful += own;
+  rank.time[static_cast<std::size_t>(use_of(op))] += own;
+  rank.time[static_cast<std::size_t>(TimeUse::Extra)] += messages;
   rank.time[static_cast<std::size_t>(TimeUse::Exposed)] += waiting;
   const double share = share_inside(span.start, span.end, span.micro_batch);
   if (op.replay) rank.replays += share;

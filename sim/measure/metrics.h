@@ -28,7 +28,8 @@ enum class TimeUse {
   BackwardWeight,
   Head,
   Recompute,
-  Extra,  // ops of the main network that train nothing on their stage, and turns on old inputs
+  Extra,  // ops of the main network that train nothing on their stage, turns on old inputs, and
+          // casts and copies of messages
   Update,
   Exposed,  // idle while the message that it waits for is on its way, and exchanges inside ops
   Bubble,   // idle for any other reason

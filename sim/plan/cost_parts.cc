@@ -29,6 +29,7 @@ void OpCost::mix(const OpCost& other, double sign) {
   };
   compute_bound = mixed(compute_bound, other.compute_bound);
   memory_bound = mixed(memory_bound, other.memory_bound);
+  messages = mixed(messages, other.messages);
 }
 
 namespace {

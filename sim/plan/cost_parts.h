@@ -24,6 +24,7 @@ struct OpCost {
   std::vector<Exchange> exchanges = {};  // equal ones counted together
   // Shares of the time that wait for arithmetic and for memory. The rest: launches, message copies.
   double compute_bound = 0, memory_bound = 0;
+  double messages = 0;  // share of the time that casts and copies of messages take
   std::array<Seconds, kKernelPlaces> at = {};  // of `time`: kernels of modules whose tokens pass
   /// Adds a cost. Nothing is exchanged beside the kernels of another op: what waits, waits.
   OpCost& operator+=(const OpCost& other);

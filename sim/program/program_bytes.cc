@@ -21,9 +21,9 @@ concept Is = std::same_as<std::remove_const_t<T>, Named>;
 template <class Bytes>
 void pass(Bytes& bytes, Is<OpInfo> auto& op) {
   auto& [kind, stage, loss, useful, duration, flops, communication, inside, replay, compute_bound,
-         memory_bound, counted] = op;
+         memory_bound, messages, counted] = op;
   bytes(kind, stage, loss, useful, duration, flops, communication, inside, replay, compute_bound,
-        memory_bound, counted);
+        memory_bound, messages, counted);
 }
 
 template <class Bytes>

@@ -39,6 +39,10 @@ std::string cast_problem(const Question& question, const JsonNode& document) {
     return "is of messages from stage to stage; " + in_quotes(schedule.name) +
            " has others; expected \"training\"";
   }
+  if (schedule.stash == StashMode::Rebuilt) {
+    return "is of outputs that are rebuilt from, and come back with their gradients, under " +
+           in_quotes(schedule.name) + "; expected \"training\"";
+  }
   if (!question.layout.rank_layouts.empty()) {
     return "does not go with messages that are laid out anew between ranks; expected "
            "\"training\", or no parallel.stage_layouts";

@@ -19,6 +19,12 @@ std::vector<std::pair<StageCost*, StageCost*>> stages_apart(const Plan& plan,
   return pairs;
 }
 
+Bytes sent_output(const StageCost& stage) { return stage.sent_output.bytes.value_or(stage.output); }
+
+Bytes sent_gradient(const StageCost& stage) {
+  return stage.sent_gradient.bytes.value_or(stage.output);
+}
+
 }  // namespace
 
 void add_message_copies(const Plan& plan, std::vector<StageCost>& stages) {
@@ -26,10 +32,11 @@ void add_message_copies(const Plan& plan, std::vector<StageCost>& stages) {
   const BytesPerSecond rate = training.framework.message_copies;
   if (rate == BytesPerSecond()) return;
   for (const auto& [before, after] : stages_apart(plan, stages)) {
-    const OpCost copy{.time = before->output / rate};
+    const OpCost up{.time = sent_output(*before) / rate, .messages = 1},
+        down{.time = sent_gradient(*before) / rate, .messages = 1};
     for (StageCost* end : {before, after}) {
-      end->forward += copy;
-      if (training.strategy.kind == StrategyKind::Global) end->backward_input += copy;
+      end->forward += up;
+      if (training.strategy.kind == StrategyKind::Global) end->backward_input += down;
     }
   }
 }
@@ -44,9 +51,8 @@ void add_message_gathers(const Plan& plan, const PriceInputs& prices,
           .kind = CollectiveKind::AllGather, .bytes = bytes, .layout = before->layout};
       return {.waiting = prices.exchange_time(exchange), .exchanges = {exchange}};
     };
-    after->forward += gather(before->sent_output.bytes.value_or(before->output));
-    if (global)
-      before->backward_input += gather(before->sent_gradient.bytes.value_or(before->output));
+    after->forward += gather(sent_output(*before));
+    if (global) before->backward_input += gather(sent_gradient(*before));
   }
 }
 

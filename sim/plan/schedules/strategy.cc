@@ -3,6 +3,7 @@
 #include "sim/plan/schedules/strategy.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <utility>
 
@@ -282,6 +283,18 @@ std::string name_of(const Strategy& strategy) {
       return "inference";
   }
   return "";
+}
+
+std::string crossings_of(const Strategy& strategy) {
+  static const std::array<const char*, 4> formats = {"", "fp8", "int8", "int4"};
+  const auto in_format = [&](const char* what, SentFormat format) {
+    if (format == SentFormat::Computed) return std::string();
+    return std::string(", ") + what + " in " + formats[static_cast<std::size_t>(format)];
+  };
+  const int every = strategy.gradient_every;
+  return (every > 1 ? ", 1 gradient in " + std::to_string(every) : "") +
+         in_format("activations", strategy.activation_format) +
+         in_format("gradients", strategy.gradient_format);
 }
 
 }  // namespace interlock

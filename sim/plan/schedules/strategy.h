@@ -134,4 +134,8 @@ const char* name_of(Trains trains);
 /// Returns "global", "local", "3-wise", "1-2-1-2-wise", "greedy", ...
 std::string name_of(const Strategy& strategy);
 
+/// Returns what follows the name where boundaries are crossed in other ways than usual:
+/// ", 1 gradient in 4, activations in fp8".
+std::string crossings_of(const Strategy& strategy);
+
 }  // namespace interlock

@@ -71,6 +71,30 @@ TEST_CASE("a cast is paid on both ends, and its message is as much shorter") {
   }
 }
 
+TEST_CASE("casts are work beside what a stage is for") {
+  const auto useful = [](const ScenarioResult& result) {
+    const Metrics& metrics = result.measurement.metrics;
+    return metrics.useful * metrics.step_time.value();
+  };
+  const ScenarioResult result = cast("fp8", "int4");
+  CHECK(useful(result) == doctest::Approx(3 * kMillisecond));  // of each device
+  CHECK(useful(result) == doctest::Approx(useful(cast("training", "training"))));
+}
+
+TEST_CASE("copies on the kernels' queue are of what is sent") {
+  const auto copied = [](const char* format) {
+    const auto step = [&](const std::string& framework) {
+      return step_of(
+          run(in_a_row(2, {R"(training.strategy={"kind": "global", "activation_format": ")" +
+                               std::string(format) + R"(", "gradient_format": ")" + format + "\"}",
+                           "training.framework=" + framework})));
+    };
+    return step(R"({"message_copies": "1 GB/s"})") - step("{}");
+  };
+  CHECK(copied("training") == doctest::Approx(4 * kOutput / kBandwidth));
+  CHECK(copied("fp8") == doctest::Approx(2 * kOutput * (1 + 4.0 / 128) / kBandwidth));
+}
+
 TEST_CASE("of 32 bits a byte is a quarter") {
   CHECK(sent(cast("int8", "fp8", "fp32"), 0, 1) == doctest::Approx(kOutput / 4 * (1 + 4.0 / 4096)));
 }

@@ -45,6 +45,7 @@ const std::set<std::string> kNeedsTheLoader = {
     "bf16_layers_of_bf16",
     "bucket_of_nothing",
     "cast_lists",
+    "cast_of_rebuilt",
     "cast_of_ring",
     "chimera_units",
     "chunks_do_not_divide",
