@@ -13,8 +13,8 @@
 
 #include "base/error.h"
 #include "hardware/collectives/collective.h"
-#include "scenarios/plan/known_prices.h"
 #include "scenarios/plan/costs/message_costs.h"
+#include "scenarios/plan/known_prices.h"
 #include "sim/lower/bulk_synchronous.h"
 #include "sim/plan/vocabulary.h"
 

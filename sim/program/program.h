@@ -45,9 +45,9 @@ struct OpInfo {
   Flops flops;                 // executed
   Seconds communication = {};  // of the duration: waiting for exchanges inside the op
   std::vector<std::pair<int, int>> inside = {};  // these: collectives, and how many of each
-  bool replay = false;                         // a whole turn on an old input, see Channel::replay
+  bool replay = false;  // a whole turn on an old input, see Channel::replay
   double compute_bound = 0, memory_bound = 0, messages = 0;  // of the duration, see OpCost
-  Flops counted = {};                          // behind MFU, see base/work.h
+  Flops counted = {};                                        // behind MFU, see base/work.h
 };
 
 /// The shares that kernels lose to communication beside them on their device. See
