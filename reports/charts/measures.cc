@@ -78,7 +78,8 @@ double best_pipeline(const std::vector<ReadResult>& results, std::size_t r,
   for (std::size_t other = 0; other < results.size(); ++other) {
     const ReadResult& result = results[other];
     const bool fresh = result.value("most_staleness").value_or(0) == 0;
-    if (result.strategy != "global" || !fresh || !differ_in_the_last(result, results[r])) continue;
+    const bool end_to_end = result.strategy.starts_with("global");  // messages may be cast
+    if (!end_to_end || !fresh || !differ_in_the_last(result, results[r])) continue;
     best = std::max(best, rates[other]);
   }
   return best;
