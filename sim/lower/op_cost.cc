@@ -83,6 +83,7 @@ const SentTensor* OpCosts::cast_gradient(int from, int to, int micro_batch) cons
 }
 
 bool OpCosts::casts_output(const Op& op) const {
+  if (inputs_.strategy.activation_format == SentFormat::Computed) return false;
   const std::vector<int> readers = after(op.stage);
   return !readers.empty() && cast_output(op.stage, readers.front(), op.micro_batch);
 }
@@ -246,8 +247,12 @@ Seconds OpCosts::casts(const Op& op) const {
 /// Returns the cost of `op` as if it traded nothing.
 OpCost OpCosts::before_trade(const Op& op) const {
   OpCost cost = computing(op);
-  const bool passes = op.kind == OpKind::F || op.kind == OpKind::I || op.kind == OpKind::B;
-  const Seconds time = passes ? casts(op) : Seconds(0);
+  const bool forward = op.kind == OpKind::F;
+  const bool passes = forward || op.kind == OpKind::I || op.kind == OpKind::B;
+  const Strategy& strategy = inputs_.strategy;
+  const SentFormat format = forward ? strategy.activation_format : strategy.gradient_format;
+  if (!passes || format == SentFormat::Computed) return cost;
+  const Seconds time = casts(op);
   if (time > Seconds(0)) cost += {.time = time, .memory_bound = 1, .messages = 1};
   return cost;
 }
