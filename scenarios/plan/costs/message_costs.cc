@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "sim/swarm/swarm.h"
+
 namespace interlock {
 
 namespace {
@@ -58,26 +60,26 @@ void add_message_gathers(const Plan& plan, const PriceInputs& prices,
 
 namespace {
 
-/// Returns the bytes of one element that is sent in `format`, its share of a scale included.
-double sent_bytes(SentFormat format, Precision precision) {
-  constexpr double kScale = 4;
+/// Returns the bytes of a tensor of elements of `element` bytes, with its scales, in `format`.
+Bytes bytes_in(SentFormat format, Bytes tensor, double element) {
+  constexpr double kScale = 4.0 / 128;  // of an element
+  const double elements = tensor.value() / element;
   switch (format) {
     case SentFormat::Fp8:
-      return 1 + kScale / 128;
+      return Bytes(elements * (1 + kScale));
     case SentFormat::Int8:
-      return 1 + kScale / 4096;
+      return int8_message(tensor, element);
     case SentFormat::Int4:
-      return 0.5 + kScale / 128;
+      return Bytes(elements * (0.5 + kScale));
     case SentFormat::Computed:
       break;
   }
-  return element_bytes(precision);
+  return tensor;
 }
 
 SentTensor sent(Bytes tensor, SentFormat format, const PriceInputs& prices) {
   if (format == SentFormat::Computed) return {};
-  const double own = element_bytes(prices.precision);
-  const Bytes bytes = tensor * (sent_bytes(format, prices.precision) / own);
+  const Bytes bytes = bytes_in(format, tensor, element_bytes(prices.precision));
   return {bytes, pass_time(tensor + bytes, prices)};
 }
 
