@@ -35,8 +35,7 @@ std::string count(double value) { return number(value, 2); }
 
 std::string table_row(const SurveyRow& row, double traffic_of_1f1b) {
   const SurveyOption* option = row.option;
-  const bool again = option && std::string_view(option->words) == "early recompute";
-  const bool inputs = again || row.entry->stash != StashMode::Kept;
+  const bool inputs = (option && option->inputs) || row.entry->stash != StashMode::Kept;
   const char* unit = !inputs ? "" : row.stash == 1 ? " input" : " inputs";
   const std::string name = "`" + row.entry->name + "`" +
                            (option ? ", " + std::string(option->words) : "") +

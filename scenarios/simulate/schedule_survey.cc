@@ -124,6 +124,7 @@ const std::vector<SurveyOption>& survey_options() {
        R"("schedule": {"kind": "1f1b", "vocabulary": "vocab-1"})",
        "Vocabulary Parallelism, arXiv 2411.05288",
        true,
+       false,
        kFlush,
        {"min(p + 2, m)",
         [](const Shape& s) -> double { return std::min(s.devices + 2, s.micro_batches); }}},
@@ -132,6 +133,7 @@ const std::vector<SurveyOption>& survey_options() {
        R"("schedule": {"kind": "1f1b", "vocabulary": "vocab-2"})",
        "Vocabulary Parallelism, arXiv 2411.05288",
        true,
+       false,
        kFlush,
        {"min(p + 1, m)",
         [](const Shape& s) -> double { return std::min(s.devices + 1, s.micro_batches); }}},
@@ -140,6 +142,7 @@ const std::vector<SurveyOption>& survey_options() {
        R"("schedule": {"kind": "v-half", "vocabulary": "vocab-1"})",
        "Vocabulary Parallelism, arXiv 2411.05288",
        true,
+       false,
        {"(7p + 8) / (12m + 7p + 8), p even",
         [](const Shape& s) { return share(7 * s.devices + 8, 12.0 * s.micro_batches); }},
        {"p/2 + 3, rounded down", [](const Shape& s) -> double { return s.devices / 2 + 3; }}},
@@ -148,6 +151,7 @@ const std::vector<SurveyOption>& survey_options() {
        R"("schedule": {"kind": "v-half", "vocabulary": "vocab-2"})",
        "Vocabulary Parallelism, arXiv 2411.05288",
        true,
+       false,
        {"(7p + 2) / (12m + 7p + 2), p even",
         [](const Shape& s) { return share(7 * s.devices + 2, 12.0 * s.micro_batches); }},
        {"p/2 + 2, rounded down", [](const Shape& s) -> double { return s.devices / 2 + 2; }}},
@@ -155,6 +159,7 @@ const std::vector<SurveyOption>& survey_options() {
        "early recompute",
        R"("recompute": "full", "schedule": {"kind": "1f1b", "early_recompute": true})",
        "Mario, PPoPP 2025",
+       true,
        true,
        {"3(p - 1) / (4m + 3(p - 1))",
         [](const Shape& s) { return share(3 * (s.devices - 1), 4.0 * s.micro_batches); }},
@@ -165,10 +170,11 @@ const std::vector<SurveyOption>& survey_options() {
        R"("schedule": "pipeoffload")",
        "PipeOffload, arXiv 2503.01328",
        false,
+       false,
        schedule_named("pipeoffload").bubble,
        {"p/4 + 1/2, p even", [](const Shape& s) { return (s.devices + 2) / 4.0; }}},
       {"pipeoffload", "PO-F", R"("offload": {"activations": 1}, "schedule": "pipeoffload")",
-       "PipeOffload, arXiv 2503.01328", false, schedule_named("pipeoffload").bubble, kOne}};
+       "PipeOffload, arXiv 2503.01328", false, false, schedule_named("pipeoffload").bubble, kOne}};
   return all;
 }
 
@@ -198,7 +204,7 @@ std::string survey_scenario(const SurveyOption& option, const SurveySize& size) 
 
 std::vector<SurveyRow> survey_options(const SurveySize& size) {
   // On layers 1F1B, which keeps a micro-batch a device, says what one is.
-  const SurveyOption plain = {"1f1b", "", R"("schedule": "1f1b")", "", true, {}, {}};
+  const SurveyOption plain = {"1f1b", "", R"("schedule": "1f1b")", "", true, false, {}, {}};
   const Metrics usual = metrics_of(survey_scenario(plain, size), "1f1b");
   const double kept = most_stash(usual) / std::min(size.devices, size.micro_batches);
   const double crossing = 2.0 * (size.devices - 1) * size.micro_batches * kOutput;
@@ -206,8 +212,7 @@ std::vector<SurveyRow> survey_options(const SurveySize& size) {
   for (const SurveyOption& option : survey_options()) {
     const ScheduleEntry& entry = schedule_named(option.schedule);
     const Metrics metrics = metrics_of(survey_scenario(option, size), option.words);
-    const bool inputs = std::string_view(option.keys).find("recompute") != std::string_view::npos;
-    const double unit = inputs ? 2 * kWidth * 2 : option.layers ? kept : kStash * kModules;
+    const double unit = option.inputs ? 2 * kWidth * 2 : option.layers ? kept : kStash * kModules;
     const double weights = weights_on_all(metrics);
     rows.push_back(
         {.entry = &entry,

@@ -41,6 +41,7 @@ struct SurveyOption {
   const char* keys;    // of `training`, as scenarios write them
   const char* source;  // where it comes from
   bool layers;         // runs a transformer: profiles have no vocabulary, and no inputs of layers
+  bool inputs;         // its stash is counted in inputs of layers, all that it keeps
   Formula bubble, stashed;
 };
 const std::vector<SurveyOption>& survey_options();
