@@ -9,8 +9,10 @@ namespace interlock {
 std::vector<LinkLoad> link_loads(const Cluster& cluster, const std::vector<Flow>& flows) {
   std::vector<LinkLoad> loads;
   loads.reserve(2 * flows.size());
+  Route way;
   for (const Flow& flow : flows) {
-    for (const LinkId id : route(cluster, flow.from, flow.to).links) {
+    route(cluster, flow.from, flow.to, way);
+    for (const LinkId id : way.links) {
       loads.push_back({id, flow.bytes, {}});
     }
   }

@@ -216,9 +216,7 @@ Place place_of_exit(const Cluster& cluster, const Place& from, const Place& to) 
   return {from.machine, from.begin, from.local - from.in_node() + to.in_node()};
 }
 
-Route route_between_nodes(const Cluster& cluster, const Ends& ends) {
-  Route route;
-  route.links.reserve(8);
+void cross_nodes(const Cluster& cluster, const Ends& ends, Route& route) {
   const LinkId first_card = first_card_link(cluster);
   const Place exit = place_of_exit(cluster, ends.from, ends.to);
   cross_node(cluster, ends.from, exit, route);
@@ -227,7 +225,6 @@ Route route_between_nodes(const Cluster& cluster, const Ends& ends) {
   enter_node(cluster, first_card, ends.to, route);
   const Machine &from = ends.from.machine, &to = ends.to.machine;
   route.latency += (from.card_latency + to.card_latency) * 0.5;
-  return route;
 }
 
 const Torus* torus_of_devices(const Cluster& cluster) {
@@ -315,25 +312,25 @@ Link network_link(const Network& network, LinkId id) {
   return link(*wan, id);
 }
 
-/// Returns the route where no link is slow.
-Route whole_route(const Cluster& cluster, int from, int to) {
-  if (from == to) return {};
+/// Crosses the links of the route as if none were slow.
+void cross_devices(const Cluster& cluster, int from, int to, Route& route) {
+  if (from == to) return;
   if (cluster.mesh) {
     const Machine& machine = cluster.machines.front();
-    const LinkId id = LinkId{from} * cluster.devices + to;
-    return {{id}, machine.port_latency, machine.port_bandwidth};
+    cross(route, LinkId{from} * cluster.devices + to, machine.port_bandwidth);
+    route.latency = machine.port_latency;
+    return;
   }
-  Route found;
   if (const Torus* torus = torus_of_devices(cluster)) {
-    cross(*torus, from, to, first_network_link(cluster), found);
-    return found;
+    cross(*torus, from, to, first_network_link(cluster), route);
+    return;
   }
   const Ends ends = {from, to, place_of(cluster, from), place_of(cluster, to)};
   if (ends.from.node_of_cluster() != ends.to.node_of_cluster()) {
-    return route_between_nodes(cluster, ends);
+    cross_nodes(cluster, ends, route);
+  } else {
+    cross_node(cluster, ends.from, ends.to, route);
   }
-  cross_node(cluster, ends.from, ends.to, found);
-  return found;
 }
 
 Link whole_link(const Cluster& cluster, LinkId id, Naming naming) {
@@ -352,13 +349,12 @@ Link whole_link(const Cluster& cluster, LinkId id, Naming naming) {
           cluster.machines.front().port_bandwidth};
 }
 
-/// Returns the bandwidth of `found` where links are slow.
-Route narrowed(const Cluster& cluster, Route found) {
-  if (cluster.slow_links.empty()) return found;
-  for (const LinkId id : found.links) {
-    found.bandwidth = std::min(found.bandwidth, bandwidth_of(cluster, id));
+/// Narrows `route` where its links are slow.
+void narrow(const Cluster& cluster, Route& route) {
+  if (cluster.slow_links.empty()) return;
+  for (const LinkId id : route.links) {
+    route.bandwidth = std::min(route.bandwidth, bandwidth_of(cluster, id));
   }
-  return found;
 }
 
 }  // namespace
@@ -404,12 +400,25 @@ bool has_host(const Cluster& cluster) {
 }
 
 Route route(const Cluster& cluster, int from, int to) {
-  if (to == kHost) return host_route(cluster, from, HostDirection::ToHost);
-  if (from == kHost) return host_route(cluster, to, HostDirection::FromHost);
+  Route found;
+  route(cluster, from, to, found);
+  return found;
+}
+
+void route(const Cluster& cluster, int from, int to, Route& found) {
+  if (to == kHost || from == kHost) {
+    found = to == kHost ? host_route(cluster, from, HostDirection::ToHost)
+                        : host_route(cluster, to, HostDirection::FromHost);
+    return;
+  }
   CHECK(from >= 0 && from < cluster.devices && to >= 0 && to < cluster.devices,
         "devices " + std::to_string(from) + " and " + std::to_string(to) + " of a cluster of " +
             std::to_string(cluster.devices));
-  return narrowed(cluster, whole_route(cluster, from, to));
+  found.links.clear();
+  found.latency = Seconds(0);
+  found.bandwidth = {};
+  cross_devices(cluster, from, to, found);
+  narrow(cluster, found);
 }
 
 Route host_route(const Cluster& cluster, int device, HostDirection direction) {
@@ -422,7 +431,8 @@ Route host_route(const Cluster& cluster, int device, HostDirection direction) {
   Route found{.latency = machine.host.latency};
   if (!machine.pcie) {
     cross(found, own, machine.host.bandwidth);
-    return narrowed(cluster, std::move(found));
+    narrow(cluster, found);
+    return found;
   }
   const LinkId first = links_inside_node(cluster, place);
   const int at = place.pcie_switch();
@@ -435,7 +445,8 @@ Route host_route(const Cluster& cluster, int device, HostDirection direction) {
     climb(*machine.pcie, at, first, found);
     cross(found, own, machine.host.bandwidth);
   }
-  return narrowed(cluster, std::move(found));
+  narrow(cluster, found);
+  return found;
 }
 
 BytesPerSecond bandwidth_of(const Cluster& cluster, LinkId id) {

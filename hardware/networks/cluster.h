@@ -122,6 +122,8 @@ inline constexpr int kHost = -1;
 /// Returns the route from one device to another, or between a device and its host.
 /// REQUIRES: devices in [0, cluster.devices); of a host, has_host(cluster).
 Route route(const Cluster& cluster, int from, int to);
+/// Writes it into `found`, whose memory is used again.
+void route(const Cluster& cluster, int from, int to, Route& found);
 /// REQUIRES: `id` came from a route of this cluster.
 Link link(const Cluster& cluster, LinkId id);
 /// Returns that of link(), sooner.

@@ -24,6 +24,10 @@ int depth_of(const QueuePolicy& queue) {
   return queue.kind == QueuePolicy::Kind::Buffered ? queue.depth : 0;
 }
 
+std::shared_ptr<const CollectivePlan> shared(CollectivePlan plan) {
+  return std::make_shared<const CollectivePlan>(std::move(plan));
+}
+
 }  // namespace
 
 Wiring::Wiring(const LowerInputs& inputs, bool alone, Program& program)
@@ -192,22 +196,14 @@ int Wiring::wire(int from_rank, int to_rank) {
   return entry->second;
 }
 
-namespace {
-
-std::shared_ptr<const CollectivePlan> shared(CollectivePlan plan) {
-  return std::make_shared<const CollectivePlan>(std::move(plan));
-}
-
-}  // namespace
-
 int Wiring::collective(const Exchange& exchange, int rank, int stage) {
-  const std::vector<int> group = folded_.group_of_rank(exchange, rank);
-  const int own_communicator = communicator_of(exchange, rank, group);
+  const int own_communicator = communicator_of(exchange, rank);
   const auto [entry, fresh] =
       collectives_.try_emplace({own_communicator, exchange.kind, exchange.bytes.value(),
                                 exchange.back.value(), stage, exchange.routing},
                                static_cast<int>(program_.collectives.size()));
   if (!fresh) return entry->second;
+  const std::vector<int>& group = groups_.at(own_communicator);
   const SharedPlan plan = is_host(exchange.axis) || inputs_.layouts.empty()
                               ? folded_.plan_of(exchange, group)
                               : shared(plan_of_all_groups(
@@ -268,20 +264,24 @@ void Wiring::add_plan(const SharedPlan& plan, const Exchange& exchange, const Do
   collective.own_occupancy = links.own_busy;
 }
 
-/// The communicator of a group.
-int Wiring::communicator_of(const Exchange& exchange, int rank, const std::vector<int>& group) {
+/// Returns the communicator of the group with which `rank` does an exchange.
+int Wiring::communicator_of(const Exchange& exchange, int rank) {
+  const auto [of_rank, first] = of_rank_.try_emplace({exchange.axis, exchange.layout, rank}, -1);
+  if (!first) return of_rank->second;
+  std::vector<int> group = folded_.group_of_rank(exchange, rank);
   const auto [entry, fresh] =
       of_group_.try_emplace({exchange.axis, exchange.layout, group.front()},
                             static_cast<int>(program_.communicators.size()));
-  if (fresh) program_.communicators.emplace_back();
-  auto& ranks = program_.communicators[entry->second].ranks;
+  of_rank->second = entry->second;
   if (!fresh) return entry->second;
+  auto& ranks = program_.communicators.emplace_back().ranks;
   const int simulated = static_cast<int>(inputs_.schedule.ranks.size());
   for (int other = 0; other < simulated; ++other) {
     const int device = folded_.device_of_rank(other);
     if (std::find(group.begin(), group.end(), device) != group.end()) ranks.push_back(other);
   }
   CHECK(std::find(ranks.begin(), ranks.end(), rank) != ranks.end(), "a rank in its own group");
+  groups_[entry->second] = std::move(group);
   return entry->second;
 }
 

@@ -61,7 +61,7 @@ class Wiring {
   int wire(int from_rank, int to_rank);
   void reshard(Channel& channel);
   int part_wire(int whole, const std::vector<LinkId>& way);
-  int communicator_of(const Exchange& exchange, int rank, const std::vector<int>& group);
+  int communicator_of(const Exchange& exchange, int rank);
   /// The devices that do a collective, and the stage that they do it for.
   struct Doers {
     std::vector<int> group;  // devices
@@ -125,8 +125,9 @@ class Wiring {
   std::vector<FoldedLinks::Orbit> orbits_;  // by wire of messages
   std::vector<std::vector<LinkId>> ways_;   // by wire
   std::vector<Seconds> latencies_;          // by wire of messages
-  /// Communicators by axis, layout and first device.
-  std::map<std::tuple<MeshAxis, int, int>, int> of_group_;
+  /// Communicators by axis, layout and first device or rank.
+  std::map<std::tuple<MeshAxis, int, int>, int> of_group_, of_rank_;
+  std::map<int, std::vector<int>> groups_;  // devices, by communicator
   std::map<std::tuple<int, CollectiveKind, double, double, int, TokenRouting>, int> collectives_;
   std::map<std::pair<int, std::vector<LinkId>>, int> part_wires_;
   std::map<std::tuple<int, int, std::vector<LinkId>>, int>

@@ -76,18 +76,23 @@ std::vector<Seconds> ends_of_groups(const Cluster& cluster, const std::vector<Gr
 }
 
 std::vector<bool> meet_equals(const std::vector<std::pair<int, const LinkOrbit*>>& orbits) {
-  std::map<std::pair<int, int>, int> groups;  // by communicator and link
+  constexpr int kNobody = LinkOfOrbit::kSeveral - 1;
+  std::map<int, std::vector<int>> groups;  // by communicator, then by link
   std::map<std::pair<int, const LinkOrbit*>, bool> meet;
   for (const auto& [communicator, orbit] : orbits) {
     if (!meet.try_emplace({communicator, orbit}, false).second) continue;
+    std::vector<int>& of_links = groups[communicator];
     for (const LinkOfOrbit& use : *orbit) {
-      int& group = groups.try_emplace({communicator, use.link}, use.group).first->second;
-      if (group != use.group) group = LinkOfOrbit::kSeveral;
+      const auto link = static_cast<std::size_t>(use.link);
+      if (link >= of_links.size()) of_links.resize(link + 1, kNobody);
+      int& group = of_links[link];
+      group = group == kNobody || group == use.group ? use.group : LinkOfOrbit::kSeveral;
     }
   }
   for (auto& [user, meets] : meet) {
+    const std::vector<int>& of_links = groups.at(user.first);
     meets = std::ranges::any_of(*user.second, [&](const LinkOfOrbit& use) {
-      return groups.at({user.first, use.link}) == LinkOfOrbit::kSeveral;
+      return of_links[static_cast<std::size_t>(use.link)] == LinkOfOrbit::kSeveral;
     });
   }
   std::vector<bool> all;

@@ -77,11 +77,13 @@ Route FoldedLinks::add_way(int from_rank, int to_rank, Orbit& orbit) {
   Route own = route(inputs_.cluster, devices_[from_rank], devices_[to_rank]);
   if (!folds()) return own;
   LinkCounter counter;
-  const std::vector<int> own_links = classes_.numbered(own);
+  std::vector<int> own_links, links;
+  classes_.number(own, own_links);
+  Route equal;
   for (const Coordinates& by : folded_) {
     const int from = device_of(inputs_.mesh, shifted(inputs_.mesh, simulated_[from_rank], by));
     const int to = device_of(inputs_.mesh, shifted(inputs_.mesh, simulated_[to_rank], by));
-    const Route equal = route(inputs_.cluster, from, to);
+    route(inputs_.cluster, from, to, equal);
     if (equal.links.size() != own.links.size() || equal.bandwidth != own.bandwidth ||
         equal.latency != own.latency) {
       problem_ = "the way from device " + std::to_string(from) + " to " + std::to_string(to) +
@@ -89,7 +91,7 @@ Route FoldedLinks::add_way(int from_rank, int to_rank, Orbit& orbit) {
                  std::to_string(devices_[to_rank]);
       break;
     }
-    const std::vector<int> links = classes_.numbered(equal);
+    classes_.number(equal, links);
     for (std::size_t i = 0; i < links.size(); ++i) unite(own_links[i], links[i]);
     counter.add(links, Bytes(0), 0);
   }
@@ -150,15 +152,17 @@ class FlowsOfGroup {
     const auto place_of = [&](int device) { return device == kHost ? kNone : places.at(device); };
     for (const Flow& flow : flows) ends_.emplace_back(place_of(flow.from), place_of(flow.to));
   }
-  /// Returns the way of flow `flow` in group `equal`.
-  Route way(const Cluster& cluster, const std::vector<int>& equal, std::size_t flow) const {
+  /// Returns the way of flow `flow` in group `equal`, up to the next call.
+  const Route& way(const Cluster& cluster, const std::vector<int>& equal, std::size_t flow) {
     const auto device_at = [&](int place) { return place == kNone ? kHost : equal[place]; };
-    return route(cluster, device_at(ends_[flow].first), device_at(ends_[flow].second));
+    route(cluster, device_at(ends_[flow].first), device_at(ends_[flow].second), way_);
+    return way_;
   }
 
  private:
   static constexpr int kNone = -1;
   std::vector<std::pair<int, int>> ends_;
+  Route way_;
 };
 
 }  // namespace
@@ -169,10 +173,10 @@ const std::vector<FoldedLinks::LinkCounts>& FoldedLinks::crossed(
   if (known.kinds == kinds) return known.counts;
   known.kinds = kinds;
   known.counts.assign(1 + *std::max_element(kinds.begin(), kinds.end()), {});
-  const FlowsOfGroup flows(links.plan->flows, member.group);
+  FlowsOfGroup flows(links.plan->flows, member.group);
   for (const std::vector<int>& equal : equal_groups(member)) {
     for (std::size_t f = 0; f < kinds.size(); ++f) {
-      const Route way = flows.way(inputs_.cluster, equal, f);
+      const Route& way = flows.way(inputs_.cluster, equal, f);
       for (const LinkId link : way.links) ++known.counts[kinds[f]][link];
     }
   }
@@ -182,7 +186,7 @@ const std::vector<FoldedLinks::LinkCounts>& FoldedLinks::crossed(
 std::vector<GroupFlow> FoldedLinks::flows_of_equals(const CollectiveLinks& links,
                                                     const Member& member,
                                                     const std::vector<int>& chosen) const {
-  const FlowsOfGroup of_group(links.plan->flows, member.group);
+  FlowsOfGroup of_group(links.plan->flows, member.group);
   const std::vector<std::vector<int>> groups = equal_groups(member);
   std::vector<GroupFlow> flows;
   for (int g = 0; g < static_cast<int>(groups.size()); ++g) {
@@ -222,7 +226,9 @@ const CollectiveLinks& FoldedLinks::add_collective(
       known_->links.try_emplace({plan.get(), member.axis, member.rank, member.alone});
   if (fresh) known->second = links_of(plan, member);
   const CollectiveLinks& links = known->second;
+  if (!folds()) return links;
   std::vector<int> numbers;
+  numbers.reserve(links.met.size());
   for (const LinkId id : links.met) numbers.push_back(classes_.number(id));
   for (const auto& [one, other] : links.united) unite(numbers[one], numbers[other]);
   orbit = links.orbit;
@@ -238,7 +244,7 @@ class FollowedFlows {
  public:
   explicit FollowedFlows(CollectiveLinks& links) : links_(links) {}
 
-  std::vector<int> numbered(const Route& route) { return classes_.numbered(route); }
+  void number(const Route& route, std::vector<int>& numbers) { classes_.number(route, numbers); }
   void add(const std::vector<int>& own, const std::vector<int>& equal, Bytes bytes, int group) {
     unite(own, equal);
     counter_.add(equal, bytes, group);
@@ -265,30 +271,36 @@ CollectiveLinks FoldedLinks::links_of(const std::shared_ptr<const CollectivePlan
                                       const Member& member) const {
   CollectiveLinks links = {.plan = plan};
   const std::vector<Flow>& flows = plan->flows;
+  FollowedFlows followed(links);
   std::vector<Route> own;
+  std::vector<std::vector<int>> numbers;  // of links, by flow
+  own.reserve(flows.size());
+  numbers.reserve(flows.size());
   for (const Flow& flow : flows) {
     own.push_back(route(inputs_.cluster, flow.from, flow.to));
-    links.ways.insert(links.ways.end(), own.back().links.begin(), own.back().links.end());
+    followed.number(own.back(), numbers.emplace_back());
+    links.ways.insert(links.ways.end(), numbers.back().begin(), numbers.back().end());
     links.ends.push_back(links.ways.size());
   }
   links.own_busy = links.busy = occupancy(inputs_.cluster, flows);
-  if (!folds() || flows.empty()) return links;
-  FollowedFlows followed(links);
-  std::vector<std::vector<int>> numbers;  // of links, by flow
-  numbers.reserve(own.size());
-  for (const Route& way : own) numbers.push_back(followed.numbered(way));
+  if (!folds() || flows.empty()) {
+    followed.finish();
+    return links;
+  }
   // Members of equal groups play the same parts in the same places. The first is their own.
-  const FlowsOfGroup of_group(flows, member.group);
+  FlowsOfGroup of_group(flows, member.group);
+  std::vector<int> other_numbers;
   const auto problem_of = [&](const std::vector<int>& equal, int group) -> std::string {
     const std::string those = "the group of device " + std::to_string(equal.front());
     const std::string own_device = " than that of device " + std::to_string(member.group.front());
     if (!stands_for(member.group, equal)) return those + " has others" + own_device;
     for (std::size_t f = 0; f < flows.size(); ++f) {
-      const Route other = of_group.way(inputs_.cluster, equal, f);
+      const Route& other = of_group.way(inputs_.cluster, equal, f);
       if (own[f].links.size() != other.links.size() || own[f].bandwidth != other.bandwidth) {
         return those + " is laid otherwise" + own_device;
       }
-      followed.add(numbers[f], followed.numbered(other), flows[f].bytes, group);
+      followed.number(other, other_numbers);
+      followed.add(numbers[f], other_numbers, flows[f].bytes, group);
     }
     return "";
   };
@@ -334,21 +346,25 @@ void FoldedLinks::compare(LinkId one, LinkId other) {
 }
 
 FlowWays FoldedLinks::class_ways(const CollectiveLinks& links) {
+  std::vector<LinkId> classes;  // by number of the link
+  classes.reserve(links.met.size());
+  for (const LinkId link : links.met) classes.push_back(class_of(link));
   FlowWays found;
   std::map<std::vector<LinkId>, int> numbers;
   std::vector<const int*> of_flow;
+  of_flow.reserve(links.ends.size());
+  std::vector<LinkId> way;
   const std::span all(links.ways);
   std::size_t begin = 0;
   for (const std::size_t end : links.ends) {
-    const auto its = all.subspan(begin, end - begin);
-    std::vector<LinkId> way(its.begin(), its.end());
-    for (LinkId& link : way) link = class_of(link);
-    of_flow.push_back(&numbers.try_emplace(std::move(way), 0).first->second);
+    way.clear();
+    for (const int link : all.subspan(begin, end - begin)) way.push_back(classes[link]);
+    of_flow.push_back(&numbers.try_emplace(way, 0).first->second);  // copies a new way only
     begin = end;
   }
-  for (auto& [way, number] : numbers) {
+  for (auto& [key, number] : numbers) {
     number = static_cast<int>(found.ways.size());
-    found.ways.push_back(way);
+    found.ways.push_back(key);
   }
   for (const int* number : of_flow) found.of_flow.push_back(*number);
   return found;

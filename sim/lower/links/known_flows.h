@@ -29,8 +29,8 @@ namespace interlock {
 /// Links by numbers that are given as they are met, and which of them play the same part.
 class LinkClasses {
  public:
-  /// Returns the numbers of the links of `route`.
-  std::vector<int> numbered(const Route& route);
+  /// Writes the numbers of the links of `route` into `numbers`, whose memory is used again.
+  void number(const Route& route, std::vector<int>& numbers);
   int number(LinkId link);
   int find(int link);  // the one that stands for its class
   /// Unites the classes of two. Returns whether they were apart.
@@ -41,9 +41,12 @@ class LinkClasses {
   int size(int link) { return sizes_[find(link)]; }        // of its class
 
  private:
-  std::unordered_map<LinkId, int> numbers_;
+  std::size_t slot_of(LinkId link) const;
+  void grow();
+
   std::vector<LinkId> ids_;
   std::vector<int> parents_, sizes_;
+  std::vector<int> slots_;  // numbers by hashes of links, at most half of them taken; -1: none
 };
 
 /// The messages and flows of equal ranks on one link.
@@ -59,7 +62,7 @@ using LinkOrbit = std::vector<LinkOfOrbit>;
 /// Numbers of links count those that they meet.
 struct CollectiveLinks {
   std::shared_ptr<const CollectivePlan> plan;
-  std::vector<LinkId> ways;       // of the plan's flows, one after the other
+  std::vector<int> ways;          // of the plan's flows, one after the other
   std::vector<std::size_t> ends;  // of each of these
   std::vector<LinkId> met;
   std::vector<std::pair<int, int>> united;  // what plays the same part, as far as it was apart
