@@ -105,10 +105,10 @@ std::string near_tie_words(const SearchResult& result, const FoundPlan& best,
   if (result.request.aim != Aim::Time || !confidence.range) return "";
   const std::size_t time = static_cast<std::size_t>(Aim::Time);
   const double slower = next.estimate.values[time] / best.estimate.values[time] - 1;
-  if (slower > confidence.range->typical) return "";
-  return "The first takes " + format_percent(slower) +
-         " longer, and the typical error on published rows is " +
-         format_percent(confidence.range->typical) + ", so the order may be the other way round.";
+  if (slower > confidence.range->between) return "";
+  return "The first takes " + format_percent(slower) + " longer, and " +
+         error_between_words(confidence.range->between) +
+         ", so the order may be the other way round.";
 }
 
 /// Says what plans that were not looked at may be.

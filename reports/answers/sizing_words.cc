@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "reports/answers/search_report.h"
 #include "reports/answers/sizing_report.h"
+#include "reports/headlines/economics_headlines.h"
 
 namespace interlock {
 namespace {
@@ -173,11 +174,12 @@ std::vector<std::string> recommendation(const Sizing& sizing) {
       over(next.time.value(), best.time.value()) + "), " + cost_words(sizing, next) + " (" +
       over(cost_of(sizing, next), cost_of(sizing, best)) + ")" + unjudged_words(next) + ".");
   if (const std::optional<NearTie> tie = near_tie(sizing)) {
-    sentences.push_back("A near tie: with steps " + format_percent(tie->share) +
-                        " shorter than predicted the next best would be first, and the typical "
-                        "error on published rows is " +
-                        format_percent(tie->typical) +
-                        ", so the order may be the other way round.");
+    sentences.push_back(
+        "A near tie: with steps " + format_percent(tie->share) +
+        " shorter than predicted the next best would be first, and " +
+        (tie->between ? error_between_words(tie->typical)
+                      : "the typical error on published rows is " + format_percent(tie->typical)) +
+        ", so the order may be the other way round.");
   }
   return sentences;
 }

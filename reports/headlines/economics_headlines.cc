@@ -154,6 +154,11 @@ std::vector<Headline> range_headlines(const Confidence& confidence) {
       {"Range", "none", "no measured run had kernels priced at the peak rates, as this one has"}};
 }
 
+std::string error_between_words(double error) {
+  return "predictions of two runs of one published table typically err by " +
+         format_percent(error) + " from each other";
+}
+
 std::vector<Headline> economics_headlines(const ScenarioResult& result) {
   std::vector<Headline> headlines = range_headlines(result.confidence);
   const Question& scenario = result.plan.question;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <vector>
 
 #include "reports/headlines/headlines.h"
@@ -11,6 +12,8 @@ namespace interlock {
 
 /// Returns the headline number of a range; nothing if nothing is known of one.
 std::vector<Headline> range_headlines(const Confidence& confidence);
+/// Says that predictions of two runs of one table err by `error` from each other.
+std::string error_between_words(double error);
 /// Returns the headline numbers of a range, and of a scenario that asks for money or has a goal.
 std::vector<Headline> economics_headlines(const ScenarioResult& result);
 /// Adds columns to a row for each of `results`: the ends of ranges that were drawn, if any were.

@@ -20,6 +20,7 @@ struct TimeRange {
   double level = 0.8;
   std::string basis;       // in words
   double typical = 0;      // the median of absolute errors that it rests on; 0: unknown
+  double between = 0;      // such an error of one run's time over that of another of its table
   bool of_others = false;  // of all devices: too few runs were measured on this one
 };
 

@@ -100,6 +100,46 @@ double quantile(const Tables& tables, double part, double (*value)(double) = rat
   return weighed.back().first;
 }
 
+/// Returns the number of pairs of ascending `values` that differ by `most` or less.
+std::size_t pairs_within(const std::vector<double>& values, double most) {
+  std::size_t pairs = 0, first = 0;
+  for (std::size_t second = 0; second < values.size(); ++second) {
+    while (values[second] - values[first] > most) ++first;
+    pairs += second - first;
+  }
+  return pairs;
+}
+
+/// Returns the median error of the time of one run over that of another of its table; 0 if no table
+/// has two. Each table has the same weight. Runs of a table have their machine and software, and so
+/// a part of their errors, in common.
+/// Example: measured over predicted 1.1, 1.1 and 1.21 are three pairs, two of them 10 % off: 0.1.
+double error_between_runs(const Tables& tables) {
+  std::vector<std::vector<double>> logarithms;  // ascending
+  for (const ErrorTable* table : tables) {
+    if (table->ratios.size() < 2) continue;
+    std::vector<double>& of_table = logarithms.emplace_back();
+    for (const double ratio : table->ratios) of_table.push_back(std::log(ratio));
+    std::sort(of_table.begin(), of_table.end());
+  }
+  if (logarithms.empty()) return 0;
+  const auto share_within = [&](double most) {
+    double share = 0;
+    for (const std::vector<double>& of_table : logarithms) {
+      const auto rows = static_cast<double>(of_table.size());
+      share += static_cast<double>(pairs_within(of_table, most)) / (rows * (rows - 1) / 2);
+    }
+    return share / static_cast<double>(logarithms.size());
+  };
+  constexpr int kHalvings = 50;
+  double low = 0, high = std::log(kMostRatio / kLeastRatio);
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = (low + high) / 2;
+    (share_within(middle) >= 0.5 ? high : low) = middle;
+  }
+  return std::expm1(high);
+}
+
 RatioSpread spread_of(const Tables& tables) {
   constexpr double kOutside = (1 - kRangeLevel) / 2;
   return {quantile(tables, kOutside), quantile(tables, 0.5), quantile(tables, 1 - kOutside)};
@@ -183,6 +223,7 @@ Confidence range_of(Basis basis, double widening, const RunTraits& traits, Secon
                                       "): " + std::to_string(rows) + " rows of " +
                                       std::to_string(tables) + (tables == 1 ? " table" : " tables"),
                              .typical = quantile(basis.tables, 0.5, absolute_error),
+                             .between = error_between_runs(basis.tables),
                              .of_others = basis.of_others},
           .extrapolates = std::move(basis.reasons)};
 }
@@ -275,6 +316,7 @@ Confidence mixed_range(const Plan& plan, Seconds step) {
     widest.range->low = std::min(widest.range->low, own.range->low);
     widest.range->high = std::max(widest.range->high, own.range->high);
     widest.range->typical = std::max(widest.range->typical, own.range->typical);
+    widest.range->between = std::max(widest.range->between, own.range->between);
     widest.borrowed = widest.borrowed || own.borrowed;
     basis += (basis.empty() ? "" : "; ") + machine.device.name + ": " + own.range->basis;
   }

@@ -429,9 +429,13 @@ std::optional<NearTie> near_tie(const Sizing& sizing) {
   const auto price = [&](const SizedPlan& row) {
     return SizePrice{row.time, cost_of(sizing, row)};
   };
-  const NearTie tie = {
-      .share = share_to_lead(price(first), price(next), sizing.question.aims),
-      .typical = std::max(first.confidence.range->typical, next.confidence.range->typical)};
+  // Of sizes of one machine the errors have a part in common.
+  const bool between = first.machine == next.machine;
+  double TimeRange::*const error = between ? &TimeRange::between : &TimeRange::typical;
+  const auto typical = [&](const SizedPlan& row) { return (*row.confidence.range).*error; };
+  const NearTie tie = {.share = share_to_lead(price(first), price(next), sizing.question.aims),
+                       .typical = std::max(typical(first), typical(next)),
+                       .between = between};
   return tie.share <= tie.typical ? std::optional(tie) : std::nullopt;
 }
 

@@ -80,8 +80,9 @@ double cost_of(const Sizing& sizing, const SizedPlan& row);
 
 /// Two sizes whose order predictions do not tell.
 struct NearTie {
-  double share = 0;    // by which steps of the second would have to be shorter for it to be first
-  double typical = 0;  // error of predictions of such steps; not below `share`
+  double share = 0;      // by which steps of the second would have to be shorter for it to be first
+  double typical = 0;    // error of predictions of such steps; not below `share`
+  bool between = false;  // it is that of one run's time over another's, on machines of one kind
 };
 /// Returns whether the recommended size and the next best are one.
 std::optional<NearTie> near_tie(const Sizing& sizing);

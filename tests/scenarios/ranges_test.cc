@@ -193,6 +193,31 @@ TEST_CASE("published errors give a range, and reasons why it may not hold") {
   CHECK(!range_from({}, like, Seconds(1)).range);
 }
 
+TEST_CASE("the error between runs is the median over the pairs of a table") {
+  PublishedErrors errors{
+      .tables = {{.generation = "A100", .ratios = {}}, {.generation = "A100", .ratios = {1}}}};
+  const std::vector<std::vector<double>> tables = {
+      {1.3, 1, 1.05, 0.9, 1.31, 1, 1, 0.8}, {2, 2.5, 2.1}, {1, 1.01}};
+  std::vector<std::pair<double, double>> pairs;  // error, weight
+  for (const std::vector<double>& ratios : tables) {
+    errors.tables.push_back({.generation = "A100", .ratios = ratios});
+    const auto rows = static_cast<double>(ratios.size());
+    for (std::size_t i = 0; i < ratios.size(); ++i) {
+      for (std::size_t j = 0; j < i; ++j) {
+        const double error = std::max(ratios[i] / ratios[j], ratios[j] / ratios[i]) - 1;
+        pairs.emplace_back(error, 2 / (rows * (rows - 1) * 3));
+      }
+    }
+  }
+  std::sort(pairs.begin(), pairs.end());
+  double below = 0;
+  const auto median = std::find_if(pairs.begin(), pairs.end(), [&](const auto& pair) {
+    return (below += pair.second) >= 0.5 - 1e-9;
+  });
+  const RunTraits like{"A100", "megatron-lm", "global", "1f1b", "bf16", 64};
+  CHECK(range_from(errors, like, Seconds(1)).range->between == doctest::Approx(median->first));
+}
+
 TEST_CASE("a widening is a power of what lies between the middle and the ends") {
   PublishedErrors wider = errors();
   wider.widening = 2;

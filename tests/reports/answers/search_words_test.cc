@@ -125,6 +125,17 @@ TEST_CASE("plan tells a near tie where the next best lacks less than the typical
   CHECK(told("Measured: dgx-h100." + took));
   CHECK(told("Borrowed: vr200-nvl72, with the efficiencies of gb200, as it states none." + took));
   CHECK(told("Hardly measured: gaudi3-oam." + took));
+  INFO("of two sizes of one machine the error between two runs counts");
+  sizing.rows[1].machine = 0;
+  CHECK(recommendation(sizing).size() == 2);
+  sizing.rows[0].confidence.range->between = 0.05;
+  sentences = recommendation(sizing);
+  REQUIRE(sentences.size() == 3);
+  CHECK(sentences.back() ==
+        "A near tie: with steps 4.8% shorter than predicted the next best would be first, and "
+        "predictions of two runs of one published table typically err by 5.0% from each other, so "
+        "the order may be the other way round.");
+  sizing.rows[1].machine = 1;
   sizing.rows[1].confidence.range->typical = 0.04;
   CHECK(recommendation(sizing).size() == 2);
   CHECK(Json::parse(sizing_json(sizing))["near_tie"] == nullptr);
@@ -137,12 +148,13 @@ TEST_CASE("search says that the next best may be the faster one within the typic
   result.plans.back().worth_having = false;
   const TableStyle style = {.width = 300};
   CHECK(!has(search_text(result, style), "the other way round"));
-  result.confidence.range = TimeRange{.low = Seconds(90), .high = Seconds(120), .typical = 0.05};
+  result.confidence.range =
+      TimeRange{.low = Seconds(90), .high = Seconds(120), .typical = 0.02, .between = 0.05};
   CHECK(has(search_text(result, style),
-            "The first takes 3.0% longer, and the typical error on published rows is 5.0%, so the "
-            "order may be the other way round."));
+            "The first takes 3.0% longer, and predictions of two runs of one published table "
+            "typically err by 5.0% from each other, so the order may be the other way round."));
   CHECK(Json::parse(search_json(result))["range"]["low_s"] == 90);
-  result.confidence.range->typical = 0.02;
+  result.confidence.range->between = 0.02;
   CHECK(!has(search_text(result, style), "the other way round"));
 }
 
