@@ -80,7 +80,9 @@ Bytes bytes_in(SentFormat format, Bytes tensor, double element) {
 SentTensor sent(Bytes tensor, SentFormat format, const PriceInputs& prices) {
   if (format == SentFormat::Computed) return {};
   const Bytes bytes = bytes_in(format, tensor, element_bytes(prices.precision));
-  return {bytes, pass_time(tensor + bytes, prices)};
+  OpCost cast = pass_cost(tensor + bytes, prices);
+  cast.messages = 1;
+  return {bytes, cast};
 }
 
 }  // namespace

@@ -81,6 +81,27 @@ TEST_CASE("casts are work beside what a stage is for") {
   CHECK(useful(result) == doctest::Approx(useful(cast("training", "training"))));
 }
 
+TEST_CASE("a cast takes as long as the host needs to issue it, on either end") {
+  const auto step = [](const std::string& strategy, const std::string& framework) {
+    return step_of(run(in_a_row(2, {R"(training.strategy={"kind": "global")" + strategy + "}",
+                                    "training.framework=" + framework})));
+  };
+  const std::string up = R"(, "activation_format": "fp8")",
+                    both = up + R"(, "gradient_format": "fp8")";
+  const double bytes = kOutput / 2 * (1 + 4.0 / 128), cast = (kOutput + bytes) / kBandwidth;
+  const double plain = 6 * kMillisecond + 2 * bytes / kWire;
+  CHECK(cast < 2 * kMillisecond);
+  CHECK(step(both, R"({"kernel_issue": "1 ms"})") == doctest::Approx(plain + 4 * cast));
+  CHECK(step(both, R"({"kernel_issue": "2 ms"})") == doctest::Approx(plain + 8 * kMillisecond));
+  INFO("the schedule casts, and no autograd");
+  CHECK(step(both, R"({"kernel_issue": "2 ms", "backward_issue": "9 ms"})") ==
+        doctest::Approx(plain + 8 * kMillisecond));
+  CHECK(step(up, R"({"kernel_issue": "2 ms"})") ==
+        doctest::Approx(6 * kMillisecond + (bytes + kOutput) / kWire + 4 * kMillisecond));
+  INFO("what casts nothing issues nothing");
+  CHECK(step("", R"({"kernel_issue": "2 ms"})") == doctest::Approx(step("", "{}")));
+}
+
 TEST_CASE("copies on the kernels' queue are of what is sent") {
   const auto copied = [](const char* format) {
     const auto step = [&](const std::string& framework) {
