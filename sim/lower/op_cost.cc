@@ -141,7 +141,7 @@ OpCost OpCosts::turn(int stage, int micro_batch) const {
   OpCost turn = cost.forward;
   const int from = before(stage);
   const SentTensor* read = from < 0 ? nullptr : cast_output(from, stage, micro_batch);
-  if (read) turn += read->cast;
+  if (read) turn += read->cast_back;
   if (inputs_.roles[stage].head) turn += cost.head;
   for (const Traversal& traversal : inputs_.roles[stage].traversals) {
     turn += traversal_cost(cost, inputs_.strategy, traversal);
@@ -228,19 +228,22 @@ int OpCosts::gradients_read(const Op& op) const {
 /// Returns the cost of casting what `op` reads of other ranks, and what they read of it.
 OpCost OpCosts::casts(const Op& op) const {
   OpCost cost;
-  const auto add = [&](const SentTensor* cast, int count) {
-    for (int i = 0; cast && i < count; ++i) cost += cast->cast;
-  };
   const int below = before(op.stage);
+  const auto read = [&](const SentTensor* sent) {
+    if (sent) cost += sent->cast_back;
+  };
+  const auto make = [&](const SentTensor* sent) {
+    if (sent) cost += sent->cast;
+  };
   if (op.kind == OpKind::F) {
-    if (below >= 0) add(cast_output(below, op.stage, op.micro_batch), 1);
-    for (const int next : after(op.stage)) add(cast_output(op.stage, next, op.micro_batch), 1);
+    if (below >= 0) read(cast_output(below, op.stage, op.micro_batch));
+    for (const int next : after(op.stage)) make(cast_output(op.stage, next, op.micro_batch));
     return cost;
   }
-  if (const int count = gradients_read(op)) {
-    add(cast_gradient(op.stage + 1, op.stage, op.micro_batch), count);
+  for (int left = gradients_read(op); left > 0; --left) {
+    read(cast_gradient(op.stage + 1, op.stage, op.micro_batch));
   }
-  if (traversal(op).to_previous) add(cast_gradient(op.stage, below, op.micro_batch), 1);
+  if (traversal(op).to_previous) make(cast_gradient(op.stage, below, op.micro_batch));
   return cost;
 }
 

@@ -25,10 +25,11 @@
 
 namespace interlock {
 
-/// A tensor as it passes to another rank: its bytes, if it is cast, and the cast on either end.
+/// A tensor as it passes to another rank: its bytes, if it is cast, and the casts that a device of
+/// either end makes: `cast` of its part of the message, `cast_back` of all parts, once gathered.
 struct SentTensor {
   std::optional<Bytes> bytes;
-  OpCost cast;
+  OpCost cast, cast_back;
 };
 
 /// Durations, flops and bytes of a module or a stage, one micro-batch.

@@ -77,23 +77,38 @@ Bytes bytes_in(SentFormat format, Bytes tensor, double element) {
   return tensor;
 }
 
-SentTensor sent(Bytes tensor, SentFormat format, const PriceInputs& prices) {
+/// Returns what casts of `tensor` cost where `parts` devices send a part each.
+SentTensor sent(Bytes tensor, SentFormat format, int parts, const PriceInputs& prices) {
   if (format == SentFormat::Computed) return {};
   const Bytes bytes = bytes_in(format, tensor, element_bytes(prices.precision));
-  OpCost cast = pass_cost(tensor + bytes, prices);
-  cast.messages = 1;
-  return {bytes, cast};
+  const auto cast = [&](int devices) {
+    OpCost cost = pass_cost((tensor + bytes) / devices, prices);
+    cost.messages = 1;
+    return cost;
+  };
+  return {bytes, cast(parts), cast(1)};
+}
+
+/// Returns the number of tensor devices that send a part each of what modules of `layout` hand on.
+int parts_of_messages(const Question& question, int layout) {
+  const int parts = question.training().schedule.message_parts;
+  if (parts == 1 || question.layout.layer_layouts.empty()) return parts;
+  return question.layout.layers().at(layout).degree(Dimension::Tensor);
+}
+
+/// Fills in what a strategy sends of what `cost` makes, a module or a stage.
+void add_casts(const Question& question, const PriceInputs& prices, StageCost& cost) {
+  const Strategy& strategy = question.training().strategy;
+  const int parts = parts_of_messages(question, cost.layout);
+  cost.sent_output = sent(cost.output, strategy.activation_format, parts, prices);
+  cost.sent_gradient = sent(cost.output_gradient(), strategy.gradient_format, parts, prices);
 }
 
 }  // namespace
 
 void add_message_casts(const Plan& plan, const PriceInputs& prices,
                        std::vector<StageCost>& stages) {
-  const Strategy& strategy = plan.question.training().strategy;
-  for (StageCost& stage : stages) {
-    stage.sent_output = sent(stage.output, strategy.activation_format, prices);
-    stage.sent_gradient = sent(stage.output_gradient(), strategy.gradient_format, prices);
-  }
+  for (StageCost& stage : stages) add_casts(plan.question, prices, stage);
 }
 
 }  // namespace interlock
