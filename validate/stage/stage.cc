@@ -132,13 +132,14 @@ EndOfOp Stage::run_forward(int micro_batch) {
   set_workspace(tensors, workspace);
   device_.run(plan.forward, tensors, StepPart::All);
   if (ends_in_loss()) device_.note_loss(micro_batch, replays_);
-  batch.head_is_due = role_.head;
+  batch.head_is_due = role_.of(micro_batch).head;
   return [this, workspace]() mutable { device_.free(workspace); };
 }
 
 EndOfOp Stage::run_head(int micro_batch) {
   MicroBatch& batch = under_way_.at(micro_batch);
-  const StagePlan& plan = plans_.head_plan;
+  const bool crosses = &role_.of(micro_batch) == &role_;
+  const StagePlan& plan = crosses ? plans_.head_plan : plans_.head_alone;
   StageTensors tensors = tensors_of(micro_batch);
   // Its memory has room for what it reads and writes over: the output itself if that has left, else
   // a copy.
@@ -204,27 +205,30 @@ void Stage::take_room(MicroBatch& batch, const Traversal& traversal) {
 
 /// Keeps a gradient that has gone through the stage, which it trains beside others: the first
 /// becomes the sum that later ones are added to.
-void Stage::keep_for_sum(MicroBatch& batch, int loss) {
-  if (role_.summed_gradients == 0) return;
+void Stage::keep_for_sum(int micro_batch, int loss) {
+  if (role_.of(micro_batch).summed_gradients == 0) return;
+  MicroBatch& batch = under_way_.at(micro_batch);
   Block& gradient = batch.gradients.at(loss);
   if (batch.gradient_sum) return device_.add(gradient, batch.gradient_sum);
   batch.gradient_sum = std::exchange(gradient, {});
 }
 
 /// Adds up, in the place of the furthest loss's, all gradients that train the stage.
-void Stage::sum_gradients(MicroBatch& batch, int loss) {
+void Stage::sum_gradients(int micro_batch, int loss) {
+  const StageRole& role = role_.of(micro_batch);
+  MicroBatch& batch = under_way_.at(micro_batch);
   const Block& furthest = batch.gradients.at(loss);
   if (batch.gradient_sum) device_.add(batch.gradient_sum, furthest);
-  for (const int added : role_.only_added) device_.add(batch.gradients.at(added), furthest);
+  for (const int added : role.only_added) device_.add(batch.gradients.at(added), furthest);
   if (job_.strategy.gradient != GradientMode::Mean) return;
-  device_.scale(furthest, 1.0 / (role_.summed_gradients + 1));
+  device_.scale(furthest, 1.0 / (role.summed_gradients + 1));
 }
 
 /// Frees the gradient of a loss, which has been read for the last time; the last one's
 /// traversal is the last to read the stash, too.
 void Stage::end_traversal(int micro_batch, const Traversal& traversal) {
   MicroBatch& batch = under_way_.at(micro_batch);
-  if (!traversal.weights) keep_for_sum(batch, traversal.loss);
+  if (!traversal.weights) keep_for_sum(micro_batch, traversal.loss);
   if (const auto held = batch.gradients.find(traversal.loss); held != batch.gradients.end()) {
     device_.free(held->second);
     batch.gradients.erase(held);
@@ -236,24 +240,25 @@ void Stage::end_traversal(int micro_batch, const Traversal& traversal) {
   ++weights_.sum_for(micro_batch).batches;
 }
 
-void Stage::go_back(MicroBatch& batch, OpKind kind, const Traversal& traversal,
+void Stage::go_back(int micro_batch, OpKind kind, const Traversal& traversal,
                     const StageTensors& tensors) {
   const StagePlan& plan = plan_for(traversal);
   if (!traversal.weights) return device_.run(plan.passing, tensors, StepPart::All);
-  const bool sums = role_.summed_gradients > 0, passes = sums && traversal.to_previous;
+  const bool sums = role_.of(micro_batch).summed_gradients > 0,
+             passes = sums && traversal.to_previous;
   // The stage below gets the gradient of the furthest loss alone.
   if (passes) {
     device_.run(plan.passing, tensors, StepPart::All);
     device_.run(plan.again, tensors, StepPart::All);
   }
-  if (sums) sum_gradients(batch, traversal.loss);
+  if (sums) sum_gradients(micro_batch, traversal.loss);
   device_.run(passes ? plans_.plan_without.backward : plan.backward, tensors,
               kind == OpKind::I ? StepPart::ButLate : StepPart::All);
 }
 
 /// Runs R: computes again what I or B by the gradient of a loss reads.
 EndOfOp Stage::run_again(int loss, int micro_batch) {
-  const Traversal& traversal = traversal_of(role_, loss);
+  const Traversal& traversal = traversal_of(role_.of(micro_batch), loss);
   MicroBatch& batch = under_way_.at(micro_batch);
   take_room(batch, traversal);
   if (plans_.rereads_input) {
@@ -265,7 +270,7 @@ EndOfOp Stage::run_again(int loss, int micro_batch) {
 
 /// Runs I, W or B by the gradient of a loss.
 EndOfOp Stage::run_backward(OpKind kind, int loss, int micro_batch) {
-  const Traversal& traversal = traversal_of(role_, loss);
+  const Traversal& traversal = traversal_of(role_.of(micro_batch), loss);
   if (kind == OpKind::W) return run_weight_half(micro_batch, traversal);
   MicroBatch& batch = under_way_.at(micro_batch);
   take_room(batch, traversal);
@@ -273,7 +278,7 @@ EndOfOp Stage::run_backward(OpKind kind, int loss, int micro_batch) {
   if (plans_.returns_input && !plans_.rebuilds) {
     device_.copy(batch.below.data, batch.input.data, batch.input.bytes);
   }
-  go_back(batch, kind, traversal, tensors);
+  go_back(micro_batch, kind, traversal, tensors);
   return [this, micro_batch, kind, &traversal] {
     MicroBatch& own = under_way_.at(micro_batch);
     const bool half = kind == OpKind::I && traversal.weights;

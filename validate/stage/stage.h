@@ -93,10 +93,10 @@ class Stage {
   void run_turn(int micro_batch);
 
   void take_room(MicroBatch& batch, const Traversal& traversal);
-  void go_back(MicroBatch& batch, OpKind kind, const Traversal& traversal,
+  void go_back(int micro_batch, OpKind kind, const Traversal& traversal,
                const StageTensors& tensors);
-  void keep_for_sum(MicroBatch& batch, int loss);
-  void sum_gradients(MicroBatch& batch, int loss);
+  void keep_for_sum(int micro_batch, int loss);
+  void sum_gradients(int micro_batch, int loss);
   void end_traversal(int micro_batch, const Traversal& traversal);
   bool drops_input_gradient(const Traversal& traversal) const;
   const StagePlan& plan_for(const Traversal& traversal) const;
@@ -114,7 +114,7 @@ class Stage {
 
   const Job& job_;
   const int stage_;
-  const StageRole& role_;
+  const StageRole& role_;  // of() says that of a micro-batch
   StageDevice& device_;
   const StageJob plans_;
   StageWeights weights_;

@@ -108,6 +108,11 @@ void check_executor(const Question& scenario, const NeuralNetwork& network, bool
     refuse(scenario, "/training/strategy",
            "independent stages are trained on CPUs; expected \"executor\": \"cpu\"");
   }
+  if (training.strategy.gradient_every > 1) {
+    refuse(scenario, "/training/strategy/gradient_every",
+           "gradients that cross boundaries now and then are trained on CPUs; expected "
+           "\"executor\": \"cpu\"");
+  }
   if (has_couplings(network)) {
     refuse(scenario, "/model/reversible",
            "reversible blocks are trained on CPUs; expected \"executor\": \"cpu\"");

@@ -489,6 +489,11 @@ void check(const Job& job) {
   if (job.strategy.kind == StrategyKind::Independent) {
     throw Error("independent stages are trained on CPUs; expected \"executor\": \"cpu\"");
   }
+  if (job.strategy.gradient_every > 1) {
+    throw Error(
+        "gradients that cross boundaries now and then are trained on CPUs; expected "
+        "\"executor\": \"cpu\"");
+  }
   if (has_couplings(job.network)) {
     throw Error("reversible blocks are trained on CPUs; expected \"executor\": \"cpu\"");
   }
