@@ -45,7 +45,9 @@ std::int64_t bytes_before(const Program& program, OpKind kind, int stage, Memory
     const auto index = static_cast<std::size_t>(instruction.index);
     if (instruction.code == Opcode::Allocate) {
       const Buffer& buffer = program.buffers[index];
-      if (buffer.stage == stage && buffer.memory_class == wanted) {
+      // A forward's output that is cast comes behind its workspace.
+      const bool output = wanted == MemoryClass::Workspace && bytes > 0;
+      if (buffer.stage == stage && buffer.memory_class == wanted && !output) {
         bytes = static_cast<std::int64_t>(buffer.bytes.value());
       }
     } else if (instruction.code == Opcode::Compute) {
@@ -121,12 +123,6 @@ std::string why_not_strategy(const Strategy& strategy) {
       return "strategy " + name_of(strategy) +
              " has no kernels; expected global, local, interlocking, greedy, chunked or "
              "independent";
-  }
-  const bool casts = strategy.activation_format != SentFormat::Computed ||
-                     strategy.gradient_format != SentFormat::Computed;
-  if (casts) {
-    return "casts of what passes between stages have no kernels; expected \"activation_format\" "
-           "and \"gradient_format\" \"training\"";
   }
   if (strategy.readout_every > 0) {
     return "heads that are copies of the readout have no kernels; expected \"weights\": "
