@@ -5,6 +5,7 @@
 #include <string>
 
 #include "scenarios/explain/change.h"
+#include "scenarios/plan/costs/message_costs.h"
 #include "sim/plan/stage_cost.h"
 
 namespace interlock {
@@ -217,6 +218,61 @@ void queues(const Baseline& baseline, std::vector<Change>& changes) {
   }
 }
 
+/// Returns whether a hundredth of the step or more waits for messages between stages.
+bool waits_for_messages(const Baseline& baseline) {
+  const Metrics& metrics = baseline.result.measurement.metrics;
+  if (baseline.result.plan.question.layout.ranks() == 1 || metrics.devices.empty()) return false;
+  const double step = metrics.step_time.value();
+  double waits = 0;
+  for (const PathShare& share : baseline.limits.path) {
+    if (share.kind == PathShare::Kind::Message) waits += share.seconds;
+  }
+  if (baseline.limits.path.empty()) {
+    const DeviceMetrics& device = metrics.devices[baseline.limits.rank];
+    waits = device.time[static_cast<std::size_t>(TimeUse::Exposed)] * step;
+  }
+  return waits >= 0.01 * step;
+}
+
+/// Messages between stages in fewer bits where steps wait for them, and as they were made.
+void message_formats(const Baseline& baseline, std::vector<Change>& changes) {
+  const Strategy& strategy = baseline.result.plan.question.training().strategy;
+  const bool slow = waits_for_messages(baseline);
+  Settings kind;  // a strategy that is written as a name becomes an object
+  if (const std::string* name = text_at(baseline.document, "training.strategy")) {
+    kind = {"training.strategy.kind=" + *name};
+  }
+  struct Message {
+    std::string key, words;
+    SentFormat own;
+  };
+  const Message messages[] = {{"activation_format", "activations", strategy.activation_format},
+                              {"gradient_format", "gradients", strategy.gradient_format}};
+  const auto setting = [](const Message& message, const std::string& format) {
+    return "training.strategy." + message.key + "=" + format;
+  };
+  const auto add = [&](const std::string& words, const Settings& settings) {
+    Change change{ChangeKind::Training, words + ", which changes the numbers", kind};
+    change.settings.insert(change.settings.end(), settings.begin(), settings.end());
+    changes.push_back(change);
+  };
+  for (const Message& message : messages) {
+    const std::string what = message.words + " between stages ";
+    if (message.own != SentFormat::Computed) {
+      add(what + "as they are computed", {setting(message, "training")});
+    }
+    for (const char* const format : {"fp8", "int4"}) {
+      const SentFormat other = format == std::string("fp8") ? SentFormat::Fp8 : SentFormat::Int4;
+      if (slow && message.own != other) add(what + "in " + format, {setting(message, format)});
+    }
+  }
+  const bool either = casts_messages(strategy);
+  if (slow && !either) {
+    add("activations and gradients between stages in fp8",
+        {setting(messages[0], "fp8"), setting(messages[1], "fp8")});
+  }
+}
+
 /// Modules of each stage, with one moved.
 std::string moved_module(const Partition& partition, int from, int to) {
   std::string list;
@@ -325,8 +381,8 @@ void kernels(const Baseline& baseline, std::vector<Change>& changes) {
 std::vector<Change> plan_changes(const Baseline& baseline) {
   std::vector<Change> changes;
   if (baseline.result.plan.question.trace()) return changes;
-  for (const auto propose : {micro_batches, shares, n_wise, schedules, queues, partitions,
-                             recomputation, kept_elsewhere, kernels}) {
+  for (const auto propose : {micro_batches, shares, n_wise, schedules, queues, message_formats,
+                             partitions, recomputation, kept_elsewhere, kernels}) {
     propose(baseline, changes);
   }
   return changes;

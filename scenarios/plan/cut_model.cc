@@ -1,8 +1,10 @@
 // Cuts a model into stages by what its modules cost.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <numeric>
 
 #include "scenarios/plan/choices.h"
+#include "scenarios/plan/costs/message_costs.h"
 #include "scenarios/plan/lower_plan.h"
 #include "scenarios/plan/step_time.h"
 #include "sim/plan/stage_cost.h"
@@ -16,6 +18,16 @@ Partition explicit_partition(const std::vector<int>& modules) {
     partition.boundaries.push_back(partition.boundaries.back() + count);
   }
   return partition;
+}
+
+/// Returns the rank of each stage where it is known before the model is cut; else nothing.
+std::vector<int> known_ranks(const Layout& layout) {
+  std::vector<int> ranks = layout.placement;
+  if (ranks.empty() && layout.stages == layout.ranks()) {
+    ranks.resize(static_cast<std::size_t>(layout.stages));
+    std::iota(ranks.begin(), ranks.end(), 0);
+  }
+  return ranks;
 }
 
 /// How long modules keep a rank busy as a stage, for a micro-batch.
@@ -39,11 +51,19 @@ class RankTimes {
     }
   }
 
-  /// Returns the time of modules [first, last) as `stage` on the slowest device of `rank`.
-  Seconds on(int rank, int stage, int first, int last) const {
+  /// Modules [first, last) as `stage`.
+  struct Range {
+    int stage, first, last;
+  };
+  /// Returns the time of `range` on the slowest device of `rank`, with or without its casts of
+  /// messages.
+  Seconds on(int rank, const Range& range, bool casts) const {
+    const auto [stage, first, last] = range;
     Seconds slowest(0);
     for (const std::size_t one : of_rank_[rank]) {
-      slowest = std::max(slowest, times_[one](stage, first, last));
+      Seconds time = times_[one](stage, first, last);
+      if (casts && casts_[one]) time += casts_[one](stage, first, last);
+      slowest = std::max(slowest, time);
     }
     return speeds_.empty() ? slowest : slowest / speeds_[rank];
   }
@@ -57,27 +77,32 @@ class RankTimes {
     times_.push_back(
         busy_with(training.stage_recompute, *modules,
                   busy_time(*modules, training.strategy, roles, training.schedule.update_every)));
+    casts_.push_back(
+        cast_time(question, price_inputs(question, at), *modules, known_ranks(question.layout)));
   }
 
-  std::vector<StageTime> times_;  // of machines, or of ranks with layouts of their own
+  std::vector<StageTime> times_, casts_;  // of machines, or of ranks with layouts of their own
   std::vector<std::vector<std::size_t>> of_rank_;
   std::vector<double> speeds_;
 };
 
 /// Returns the busy time of stages on the ranks that hold them, the slower one where a stage lies
 /// on two; where no rank is known, on the first, as in a ring, all of whose ranks run each stage.
-StageTime stage_time(const Question& question, const RankTimes& times) {
+/// Without casts it grows as a stage begins earlier.
+StageTime stage_time(const Question& question, const RankTimes& times, bool casts) {
   const StageLayout laid = question.training().schedule.kind->layout;
   const bool mirrored = has_mirror(laid), ring = laid == StageLayout::Ring;
-  return [&layout = question.layout, &times, mirrored, ring](int stage, int first, int last) {
-    const bool known = !layout.placement.empty() && !ring;
-    // The last part of overlapping blocks belongs to no stage of its own.
-    const int held = std::min(stage, layout.stages - 1);
-    const int rank = known ? layout.placement[held] : 0;
-    const Seconds time = times.on(rank, stage, first, last);
-    if (!known || !mirrored) return time;
-    return std::max(time, times.on(layout.ranks() - 1 - rank, stage, first, last));
-  };
+  return
+      [&layout = question.layout, &times, mirrored, ring, casts](int stage, int first, int last) {
+        const RankTimes::Range range = {stage, first, last};
+        const bool known = !layout.placement.empty() && !ring;
+        // The last part of overlapping blocks belongs to no stage of its own.
+        const int held = std::min(stage, layout.stages - 1);
+        const int rank = known ? layout.placement[held] : 0;
+        const Seconds time = times.on(rank, range, casts);
+        if (!known || !mirrored) return time;
+        return std::max(time, times.on(layout.ranks() - 1 - rank, range, casts));
+      };
 }
 
 /// Returns contiguous blocks of stages, one for each rank, whose busiest is as little busy as
@@ -87,7 +112,7 @@ std::vector<int> contiguous_ranks(int ranks, int stages, const RankTimes& times)
   for (int rank = 0; rank < ranks; ++rank) {
     sums.emplace_back(1);
     for (int stage = 0; stage < stages; ++stage) {
-      sums[rank].push_back(sums[rank].back() + times.on(rank, stage, stage, stage + 1));
+      sums[rank].push_back(sums[rank].back() + times.on(rank, {stage, stage, stage + 1}, false));
     }
   }
   const Partition blocks = balanced_partition(stages, ranks, [&](int rank, int first, int last) {
@@ -234,7 +259,8 @@ CutModel cut_model(const Question& question) {
   if (cut_already && !cut.rank_of_stage.empty()) return cut;
   const RankTimes times(question);
   if (!cut_already) {
-    cut.partition = balanced_partition(modules, parts, stage_time(question, times));
+    cut.partition = balanced_partition(modules, parts, stage_time(question, times, true),
+                                       stage_time(question, times, false));
     if (known) *known = cut.partition;
   }
   if (cut.rank_of_stage.empty()) {
@@ -256,17 +282,18 @@ Partition fitting_partition(Plan plan) {
   }
   const int modules = static_cast<int>(question.training().graph.modules.size());
   const RankTimes times(question);
-  const StageTime time = stage_time(question, times);
   StageBytes bytes(plan);
   for (int look = 0; look < kLooks; ++look) {
     const StepEstimate step = estimate_step(plan, Grade::Look);
     if (bytes.observe(plan.partition, step.metrics.devices)) return plan.partition;
     const bool careful = look >= kHopefulLooks;
-    const StageTime fitting = [&](int stage, int first, int last) {
-      const bool fits = bytes.fit(stage, first, last, careful);
-      return fits ? time(stage, first, last) : Seconds(kInfinity);
+    const auto fitting = [&](bool casts) -> StageTime {
+      return [&, time = stage_time(question, times, casts)](int stage, int first, int last) {
+        const bool fits = bytes.fit(stage, first, last, careful);
+        return fits ? time(stage, first, last) : Seconds(kInfinity);
+      };
     };
-    plan.partition = balanced_partition(modules, by_time.stages(), fitting);
+    plan.partition = balanced_partition(modules, by_time.stages(), fitting(true), fitting(false));
     for (int stage = 0; stage < by_time.stages(); ++stage) {
       const std::vector<int>& cuts = plan.partition.boundaries;
       if (!bytes.fit(stage, cuts[stage], cuts[stage + 1], careful)) return by_time;

@@ -177,7 +177,8 @@ KnownPrices::Modules& known_modules(const Question& question, const Coordinates&
 Partition* known_cut(const Question& question, int parts) {
   const bool kept = question.known_prices && question.layout.rank_layouts.empty() &&
                     !is_mixed(question.cluster) && !question.variation &&
-                    !question.training().stage_recompute.any();
+                    !question.training().stage_recompute.any() &&
+                    !casts_messages(question.training().strategy);  // as stages lie on ranks
   if (!kept) return nullptr;
   const Training& training = question.training();
   const SchedulePolicy& schedule = training.schedule;

@@ -141,7 +141,7 @@ OpCost OpCosts::turn(int stage, int micro_batch) const {
   OpCost turn = cost.forward;
   const int from = before(stage);
   const SentTensor* read = from < 0 ? nullptr : cast_output(from, stage, micro_batch);
-  if (read) turn += {.time = read->cast, .memory_bound = 1, .messages = 1};
+  if (read) turn += read->cast_back;
   if (inputs_.roles[stage].head) turn += cost.head;
   for (const Traversal& traversal : inputs_.roles[stage].traversals) {
     turn += traversal_cost(cost, inputs_.strategy, traversal);
@@ -225,23 +225,26 @@ int OpCosts::gradients_read(const Op& op) const {
          static_cast<int>(added_before(role(op), op.stage, op.loss).size());
 }
 
-/// Returns the time in which `op` casts what it reads of other ranks, and what they read of it.
-Seconds OpCosts::casts(const Op& op) const {
-  Seconds time;
-  const auto add = [&](const SentTensor* cast, int count) {
-    if (cast) time += count * cast->cast;
-  };
+/// Returns the cost of casting what `op` reads of other ranks, and what they read of it.
+OpCost OpCosts::casts(const Op& op) const {
+  OpCost cost;
   const int below = before(op.stage);
+  const auto read = [&](const SentTensor* sent) {
+    if (sent) cost += sent->cast_back;
+  };
+  const auto make = [&](const SentTensor* sent) {
+    if (sent) cost += sent->cast;
+  };
   if (op.kind == OpKind::F) {
-    if (below >= 0) add(cast_output(below, op.stage, op.micro_batch), 1);
-    for (const int next : after(op.stage)) add(cast_output(op.stage, next, op.micro_batch), 1);
-    return time;
+    if (below >= 0) read(cast_output(below, op.stage, op.micro_batch));
+    for (const int next : after(op.stage)) make(cast_output(op.stage, next, op.micro_batch));
+    return cost;
   }
-  if (const int count = gradients_read(op)) {
-    add(cast_gradient(op.stage + 1, op.stage, op.micro_batch), count);
+  for (int left = gradients_read(op); left > 0; --left) {
+    read(cast_gradient(op.stage + 1, op.stage, op.micro_batch));
   }
-  if (traversal(op).to_previous) add(cast_gradient(op.stage, below, op.micro_batch), 1);
-  return time;
+  if (traversal(op).to_previous) make(cast_gradient(op.stage, below, op.micro_batch));
+  return cost;
 }
 
 /// Returns the cost of `op` as if it traded nothing.
@@ -252,8 +255,7 @@ OpCost OpCosts::before_trade(const Op& op) const {
   const Strategy& strategy = inputs_.strategy;
   const SentFormat format = forward ? strategy.activation_format : strategy.gradient_format;
   if (!passes || format == SentFormat::Computed) return cost;
-  const Seconds time = casts(op);
-  if (time > Seconds(0)) cost += {.time = time, .memory_bound = 1, .messages = 1};
+  cost += casts(op);
   return cost;
 }
 

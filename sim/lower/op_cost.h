@@ -94,7 +94,7 @@ class OpCosts {
     return ranks[one] != ranks[other];
   }
   OpCost computing(const Op& op) const;
-  Seconds casts(const Op& op) const;
+  OpCost casts(const Op& op) const;
   bool attends_again(const Trade& trade) const;
   OpCost attention(const Trade& trade, int stage, OpCost ContextCost::*pass) const;
   void move_attention(const Op& op, OpCost ContextCost::*pass, OpCost& cost) const;

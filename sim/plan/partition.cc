@@ -26,14 +26,15 @@ namespace {
 using BusiestTimes = std::vector<Seconds>;
 
 /// Returns the first module of the last of `stage` + 1 stages that hold the first `end` modules,
-/// and the busiest time that this gives. For a given end a stage grows as its first module moves
-/// down, so the search stops as soon as the stage alone is busier than the best cut found.
-std::pair<int, Seconds> best_begin(const BusiestTimes& before, const StageTime& time, int stage,
-                                   int end) {
+/// and the busiest time that this gives. For a given end the least time of a stage grows as its
+/// first module moves down, so the search stops as soon as that is more than the best cut found.
+std::pair<int, Seconds> best_begin(const BusiestTimes& before, const StageTime& time,
+                                   const StageTime& least, std::pair<int, int> stage_and_end) {
+  const auto [stage, end] = stage_and_end;
   std::pair<int, Seconds> best{stage, Seconds(kInfinity)};
   for (int begin = end - 1; begin >= stage; --begin) {
     const Seconds alone = time(stage, begin, end);
-    if (alone > best.second) break;
+    if ((least ? least(stage, begin, end) : alone) > best.second) break;
     const Seconds busiest = std::max(before[begin], alone);
     if (busiest <= best.second) best = {begin, busiest};
   }
@@ -44,7 +45,8 @@ std::pair<int, Seconds> best_begin(const BusiestTimes& before, const StageTime& 
 
 // Dynamic programming over stages: the best cut of the first `end` modules into one stage more
 // comes from the best cuts into the stages before.
-Partition balanced_partition(int modules, int stages, const StageTime& time) {
+Partition balanced_partition(int modules, int stages, const StageTime& time,
+                             const StageTime& least) {
   CHECK(1 <= stages && stages <= modules, "more stages than modules");
   BusiestTimes busiest(modules + 1, Seconds(kInfinity));
   busiest[0] = Seconds(0);
@@ -54,7 +56,7 @@ Partition balanced_partition(int modules, int stages, const StageTime& time) {
     const int last = modules - (stages - 1 - stage);  // later stages need a module each
     const int first = stage == stages - 1 ? modules : stage + 1;
     for (int end = first; end <= last; ++end) {
-      std::tie(cuts[stage][end], longer[end]) = best_begin(busiest, time, stage, end);
+      std::tie(cuts[stage][end], longer[end]) = best_begin(busiest, time, least, {stage, end});
     }
     busiest = std::move(longer);
   }

@@ -28,8 +28,10 @@ using StageTime = std::function<Seconds(int stage, int first, int last)>;
 
 /// Cuts the chain so that the busiest stage is as little busy as possible: the exact optimum by
 /// dynamic programming, O(stages * modules^2) evaluations. Among equal optima the one whose
-/// last cut is earliest; what lies before it is cut by the same rule. REQUIRES: 1 <= stages <=
-/// modules; time grows with the range. Source: PipeDream (SOSP 2019), section 3.1.
-Partition balanced_partition(int modules, int stages, const StageTime& time);
+/// last cut is earliest; what lies before it is cut by the same rule. `least` ends the search:
+/// `time` or less, and grows as a stage begins earlier. Without it `time` is to grow so. REQUIRES:
+/// 1 <= stages <= modules. Source: PipeDream (SOSP 2019), section 3.1.
+Partition balanced_partition(int modules, int stages, const StageTime& time,
+                             const StageTime& least = {});
 
 }  // namespace interlock

@@ -163,6 +163,11 @@ Seconds pass_time(Bytes bytes, const PriceInputs& inputs) {
   return time_of(pass, inputs.device, inputs.precision);
 }
 
+OpCost pass_cost(Bytes bytes, const PriceInputs& inputs) {
+  if (has_rates(inputs.device)) return price({{.bytes = bytes}}, inputs);
+  return price({{.op_class = OpClass::Measured}}, inputs);
+}
+
 namespace {
 
 /// Returns the time of the passes over `gradients` at an update; 0 on a device without rates.

@@ -25,11 +25,11 @@
 
 namespace interlock {
 
-/// A tensor as it passes to another rank: its bytes, if it is cast, and the time of the cast on
-/// either end.
+/// A tensor as it passes to another rank: its bytes, if it is cast, and the casts that a device of
+/// either end makes: `cast` of its part of the message, `cast_back` of all parts, once gathered.
 struct SentTensor {
   std::optional<Bytes> bytes;
-  Seconds cast;
+  OpCost cast, cast_back;
 };
 
 /// Durations, flops and bytes of a module or a stage, one micro-batch.
@@ -92,6 +92,9 @@ struct PriceInputs {
 /// Returns the time of an elementwise kernel that reads and writes `bytes`; 0 on a device without
 /// rates.
 Seconds pass_time(Bytes bytes, const PriceInputs& inputs);
+
+/// Returns the cost of such a kernel that the host issues by itself, as it does a module's.
+OpCost pass_cost(Bytes bytes, const PriceInputs& inputs);
 
 /// Returns the bytes that the weight gradients of the last module read, if one product makes them:
 /// the module's input and the gradient of its logits. Nothing if there is no such product.

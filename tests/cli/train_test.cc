@@ -113,6 +113,34 @@ TEST_CASE("independent stages are trained on CPUs, and refused on GPUs") {
   CHECK(cuda.err.find("independent stages are trained on CPUs") != std::string::npos);
 }
 
+TEST_CASE(
+    "casts, and gradients that cross now and then, are trained on CPUs, and refused on GPUs") {
+  struct Kind {
+    std::string strategy, refusal;
+  };
+  const std::vector<Kind> kinds = {
+      {R"({"kind": "global", "activation_format": "fp8", "gradient_format": "int4"})",
+       "/training/strategy: messages are cast on CPUs; expected \"executor\": \"cpu\""},
+      {R"({"kind": "pairwise", "gradient_every": 2})",
+       "gradients that cross boundaries now and then are trained on CPUs"}};
+  for (const Kind& kind : kinds) {
+    const std::vector<std::string> settings = {"--set", "training.strategy=" + kind.strategy,
+                                               "--set", "training.micro_batch_size=8"};
+    std::vector<std::string> train = {"train", "-", "--steps", "40", "--json", "-"};
+    train.insert(train.end(), settings.begin(), settings.end());
+    const Outcome run = run_program(train, ".", kClassifier);
+    CAPTURE(run.err);
+    REQUIRE(run.exit_code == 0);
+    const std::vector<double> losses = losses_of(run.out);
+    REQUIRE(losses.size() == 40);
+    CHECK(losses.back() < losses.front());
+    train.insert(train.end(), {"--set", "cluster.executor=cuda"});
+    const Outcome cuda = run_program(train, ".", kClassifier);
+    CHECK(cuda.exit_code == 2);
+    CHECK(cuda.err.find(kind.refusal) != std::string::npos);
+  }
+}
+
 struct Mistake {
   const char* what;
   std::vector<std::string> arguments;

@@ -268,6 +268,50 @@ TEST_CASE("training in 4 bits stores in 4 bits what was stored in 8") {
   }
 }
 
+/// Returns the change whose last setting is `setting`; null if none is tried.
+const TriedChange* tried_last(const Answers& answers, std::string_view setting) {
+  const auto found = std::ranges::find_if(answers.changes, [&](const TriedChange& tried) {
+    return tried.change.settings.back() == setting;
+  });
+  return found == answers.changes.end() ? nullptr : &*found;
+}
+
+TEST_CASE("messages in fewer bits are offered where steps wait for them, and gain by their bytes") {
+  // Naive, K = 4 stages: 12 ms, and 2 (K - 1) messages of 1 MB at 1 GB/s. Casts of devices without
+  // rates take no time; fp8 has 33/64 of the bytes of bf16, int4 17/64.
+  const std::string modules = R"(model.modules=[{"repeat": 4, "forward": "1 ms", "output": "1 MB",
+      "backward_input": "1 ms", "backward_weight": "1 ms"}])";
+  const std::string up = "training.strategy.activation_format=",
+                    down = "training.strategy.gradient_format=";
+  const Answers slow = answers_of({modules, "cluster.link.bandwidth=1 GB/s"});
+  const auto gain = [](const Answers& answers, const std::string& setting) {
+    const TriedChange* tried = tried_last(answers, setting);
+    REQUIRE_MESSAGE(tried, setting);
+    CHECK(tried->change.kind == Change::Kind::Training);
+    CHECK(tried->change.words.ends_with("which changes the numbers"));
+    return tried->gain.value();
+  };
+  CHECK(gain(slow, up + "fp8") == doctest::Approx(3e-3 * 31 / 64));
+  CHECK(gain(slow, up + "int4") == doctest::Approx(3e-3 * 47 / 64));
+  CHECK(gain(slow, down + "int4") == doctest::Approx(3e-3 * 47 / 64));
+  double both = 0;
+  for (const TriedChange& tried : slow.changes) {
+    if (tried.change.settings.size() == 3) both = std::max(both, tried.gain.value());
+  }
+  CHECK(both == doctest::Approx(6e-3 * 31 / 64));
+  INFO("casts at 1 GB/s cost more than their messages are shorter by");
+  const std::string devices = R"(cluster={"kind": "uniform", "devices": 4,
+      "link": {"bandwidth": "1 GB/s"}, "device": {"memory": "80 GB", "efficiency": "peak",
+      "memory_bandwidth": "1 GB/s", "peak": {"bf16": "1 EFLOP/s"}}})";
+  const double loss = 3e-3 * (2 * (1 + 33. / 64) - 31. / 64);
+  CHECK(gain(answers_of({modules, devices}), up + "fp8") == doctest::Approx(-loss));
+  const std::string cast = R"(training.strategy={"kind": "global", "activation_format": "fp8"})";
+  CHECK(gain(answers_of({modules, devices, cast}), up + "training") == doctest::Approx(loss));
+  INFO("where no step waits for messages nothing is offered, but to undo a cast");
+  CHECK_FALSE(tried_last(answers_of({}), up + "fp8"));
+  CHECK(gain(answers_of({cast}), up + "training") == doctest::Approx(0));
+}
+
 TEST_CASE("a sweep is refused, and the words say how to leave one") {
   std::string said;
   try {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "validate/cpu/cpu_steps.h"
+#include "validate/cpu/layers/cast_kernels.h"
 #include "validate/cpu/layers/dense_kernels.h"
 #include "validate/cpu/layers/update_kernels.h"
 #include "validate/network/job_plan.h"
@@ -58,6 +59,16 @@ template <class T>
 void CpuDevice<T>::scale(const Block& block, double factor) {
   T* const numbers = numbers_at<T>(block.data);
   for (std::int64_t i = 0; i < numbers_in<T>(block); ++i) numbers[i] *= static_cast<T>(factor);
+}
+
+template <class T>
+void CpuDevice<T>::cast(const Block& from, const Block& to, SentFormat format) {
+  cast_numbers(format, numbers_at<T>(from.data), numbers_in<T>(from), to.data);
+}
+
+template <class T>
+void CpuDevice<T>::cast_back(const Block& from, const Block& to, SentFormat format) {
+  interlock::cast_back(format, from.data, numbers_in<T>(to), numbers_at<T>(to.data));
 }
 
 template <class T>

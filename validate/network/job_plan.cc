@@ -45,7 +45,9 @@ std::int64_t bytes_before(const Program& program, OpKind kind, int stage, Memory
     const auto index = static_cast<std::size_t>(instruction.index);
     if (instruction.code == Opcode::Allocate) {
       const Buffer& buffer = program.buffers[index];
-      if (buffer.stage == stage && buffer.memory_class == wanted) {
+      // A forward's output that is cast comes behind its workspace.
+      const bool output = wanted == MemoryClass::Workspace && bytes > 0;
+      if (buffer.stage == stage && buffer.memory_class == wanted && !output) {
         bytes = static_cast<std::int64_t>(buffer.bytes.value());
       }
     } else if (instruction.code == Opcode::Compute) {
@@ -122,16 +124,6 @@ std::string why_not_strategy(const Strategy& strategy) {
              " has no kernels; expected global, local, interlocking, greedy, chunked or "
              "independent";
   }
-  if (strategy.gradient_every > 1) {
-    return "gradients that cross boundaries now and then have no kernels; expected "
-           "\"gradient_every\": 1";
-  }
-  const bool casts = strategy.activation_format != SentFormat::Computed ||
-                     strategy.gradient_format != SentFormat::Computed;
-  if (casts) {
-    return "casts of what passes between stages have no kernels; expected \"activation_format\" "
-           "and \"gradient_format\" \"training\"";
-  }
   if (strategy.readout_every > 0) {
     return "heads that are copies of the readout have no kernels; expected \"weights\": "
            "\"private\"";
@@ -169,11 +161,12 @@ std::string why_not_stage(const Job& job, int stage) {
            " bytes of workspace, and the model has " + std::to_string(planned.workspace) +
            "; expected another \"ffn_hidden_size\"";
   }
-  const StagePlan& head = planned.head_plan;
-  if (head.input + head.stash + head.workspace > planned.head) {
-    return "the head of " + name + " needs " +
-           std::to_string(head.input + head.stash + head.workspace) + " bytes, and the model has " +
-           std::to_string(planned.head) + "; expected another \"head\"";
+  for (const StagePlan* head : {&planned.head_plan, &planned.head_alone}) {
+    const std::int64_t needed = head->input + head->stash + head->workspace;
+    if (needed <= planned.head) continue;
+    return "the head of " + name + " needs " + std::to_string(needed) +
+           " bytes, and the model has " + std::to_string(planned.head) +
+           "; expected another \"head\"";
   }
   return "";
 }
@@ -240,16 +233,19 @@ StageJob plan_stage_of_job(const Job& job, int stage, int element) {
   const int last = modules_of(job, stage).end - 1;
   planned.head_layers = std::make_shared<const std::vector<Layer>>(
       job.network.modules[static_cast<std::size_t>(last)].head);
-  const bool read = role.traversals.front().loss == stage ||
-                    (!role.only_added.empty() && role.only_added.front() == stage);
-  planned.head_plan =
-      plan_stage({.layers = *planned.head_layers,
-                  .samples = inputs.samples,
-                  .rows = planned.plan.output.rows,
-                  .columns = planned.plan.output.columns,
-                  .element = element,
-                  .input_rectified = ends_rectified(*planned.layers),
-                  .input_gradient = read ? Place::InputGradient : Place::Workspace});
+  const auto head_plan = [&](const StageRole& of) {
+    const bool read = of.traversals.front().loss == stage ||
+                      (!of.only_added.empty() && of.only_added.front() == stage);
+    return plan_stage({.layers = *planned.head_layers,
+                       .samples = inputs.samples,
+                       .rows = planned.plan.output.rows,
+                       .columns = planned.plan.output.columns,
+                       .element = element,
+                       .input_rectified = ends_rectified(*planned.layers),
+                       .input_gradient = read ? Place::InputGradient : Place::Workspace});
+  };
+  planned.head_plan = head_plan(role);
+  if (!role.alone.empty()) planned.head_alone = head_plan(role.alone.front());
   planned.head = room(OpKind::H, MemoryClass::Head);
   return planned;
 }

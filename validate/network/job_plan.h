@@ -19,6 +19,7 @@ struct StageJob {
   StagePlan plan;              // with the gradient of its input, where it can have one
   StagePlan plan_without;      // the same without
   StagePlan head_plan;         // of its head, if it has one
+  StagePlan head_alone;        // the same where no gradient crosses a boundary, see StageRole
   int again = 0;               // modules that are computed again
   bool runs_again = false;     // the program has ops for that
   bool rereads_input = false;  // its input is the batch, which it asks for again

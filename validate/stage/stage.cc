@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/stage/stage.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "base/error.h"
 #include "models/layers/footprint.h"
+#include "validate/network/message_bytes.h"
 
 namespace interlock {
 namespace {
@@ -16,6 +18,16 @@ void set(StageTensors& tensors, Place place, const Block& block, std::int64_t by
   tensors.places[static_cast<std::size_t>(place)] = block ? block.data + bytes : nullptr;
 }
 
+/// Returns the format of what a stage sends to other ranks; Computed if it sends nothing there.
+SentFormat sent_format(const Job& job, int stage, Cargo cargo) {
+  const auto& channels = job.program.channels;
+  const bool leaves = std::any_of(channels.begin(), channels.end(), [&](const Channel& channel) {
+    return channel.cargo == cargo && channel.from_stage == stage && channel.wire >= 0;
+  });
+  if (!leaves) return SentFormat::Computed;
+  return cargo == Cargo::Activation ? job.strategy.activation_format : job.strategy.gradient_format;
+}
+
 }  // namespace
 
 Stage::Stage(const Job& job, const Rank& rank, int stage, StageDevice& device)
@@ -23,6 +35,8 @@ Stage::Stage(const Job& job, const Rank& rank, int stage, StageDevice& device)
       stage_(stage),
       role_(job.roles[static_cast<std::size_t>(stage)]),
       device_(device),
+      up_(sent_format(job, stage, Cargo::Activation)),
+      down_(sent_format(job, stage, Cargo::Gradient)),
       plans_(plan_stage_of_job(job, stage, device.number_bytes())),
       weights_(job, stage, rank.weight_versions > 1, device) {}
 
@@ -109,6 +123,10 @@ EndOfOp Stage::run_forward(int micro_batch) {
   MicroBatch& batch = under_way_[micro_batch];
   batch.version = weights_.version_of_forward(micro_batch);
   const StagePlan& plan = plans_.plan;
+  if (batch.input_message) {
+    batch.input = device_.allocate(plan.input, MemoryClass::Stash);
+    device_.cast_back(batch.input_message, batch.input, job_.strategy.activation_format);
+  }
   if (reads_own_batch() && !plans_.rereads_input) {
     batch.input = device_.allocate(plan.input, MemoryClass::Stash);
     device_.read_input(batch.input.data, plan.input, micro_batch);
@@ -120,9 +138,17 @@ EndOfOp Stage::run_forward(int micro_batch) {
     keep_input(micro_batch, batch.input);
   }
   batch.stash = device_.allocate(plan.stash, MemoryClass::Stash);
-  if (!ends_in_loss()) batch.output = device_.allocate(output_bytes(), MemoryClass::Boundary);
+  const bool casts = casts_output(), leaves = casts && !role_.of(micro_batch).head;
+  if (!ends_in_loss()) {
+    batch.output =
+        device_.allocate(output_bytes(), leaves ? MemoryClass::Workspace : MemoryClass::Boundary);
+  }
+  if (casts) {
+    batch.output_message = device_.allocate(cast_size(up_, output_bytes()), MemoryClass::Boundary);
+  }
   batch.sent = job_.strategy.kind == StrategyKind::Independent;  // no stage reads it
   Block workspace = device_.allocate(plans_.workspace, MemoryClass::Workspace);
+  device_.free(batch.input_message);
   if (plans_.rereads_input) device_.read_input(workspace.data, plan.input, micro_batch);
   if (plans_.rebuilds && !reads_own_batch()) {
     device_.copy(workspace.data, batch.input.data, plan.input);
@@ -131,18 +157,23 @@ EndOfOp Stage::run_forward(int micro_batch) {
   StageTensors tensors = tensors_of(micro_batch);
   set_workspace(tensors, workspace);
   device_.run(plan.forward, tensors, StepPart::All);
+  if (casts) device_.cast(batch.output, batch.output_message, up_);
   if (ends_in_loss()) device_.note_loss(micro_batch, replays_);
-  batch.head_is_due = role_.head;
-  return [this, workspace]() mutable { device_.free(workspace); };
+  batch.head_is_due = role_.of(micro_batch).head;
+  return [this, micro_batch, workspace, leaves]() mutable {
+    device_.free(workspace);
+    if (leaves) device_.free(under_way_.at(micro_batch).output);
+  };
 }
 
 EndOfOp Stage::run_head(int micro_batch) {
   MicroBatch& batch = under_way_.at(micro_batch);
-  const StagePlan& plan = plans_.head_plan;
+  const bool crosses = &role_.of(micro_batch) == &role_;
+  const StagePlan& plan = crosses ? plans_.head_plan : plans_.head_alone;
   StageTensors tensors = tensors_of(micro_batch);
-  // Its memory has room for what it reads and writes over: the output itself if that has left, else
-  // a copy.
-  const bool copies = !batch.sent || device_.messages_linger();
+  // Its memory has room for what it reads and writes over: the output itself if that has left, or
+  // leaves as a cast, else a copy.
+  const bool copies = !casts_output() && (!batch.sent || device_.messages_linger());
   Block input = copies ? Block() : std::exchange(batch.output, {});
   device_.retag(input, MemoryClass::Head);
   Block own = device_.allocate(plans_.head - input.bytes, MemoryClass::Head);
@@ -191,10 +222,16 @@ const StagePlan& Stage::plan_for(const Traversal& traversal) const {
 /// one.
 void Stage::take_room(MicroBatch& batch, const Traversal& traversal) {
   if (std::exchange(batch.goes_back, true)) return;
+  read_gradients(batch);
   const bool dropped = drops_input_gradient(traversal);
+  const bool casts = traversal.to_previous && down_ != SentFormat::Computed;
   if (!reads_own_batch() && (traversal.to_previous || dropped)) {
-    batch.below = device_.allocate(sent_down_bytes(),
-                                   dropped ? MemoryClass::Workspace : MemoryClass::Boundary);
+    batch.below = device_.allocate(
+        sent_down_bytes(), dropped || casts ? MemoryClass::Workspace : MemoryClass::Boundary);
+  }
+  if (casts) {
+    batch.below_message =
+        device_.allocate(cast_size(down_, sent_down_bytes()), MemoryClass::Boundary);
   }
   // A backward that does nothing, of the first layer alone, takes no time in a program either.
   const bool idle = !traversal.weights && plan_for(traversal).passing.empty();
@@ -202,29 +239,43 @@ void Stage::take_room(MicroBatch& batch, const Traversal& traversal) {
   batch.workspace = device_.allocate(plans_.workspace, MemoryClass::Workspace);
 }
 
+/// Casts back the gradients that have come for a traversal.
+void Stage::read_gradients(MicroBatch& batch) {
+  for (auto& [loss, message] : batch.gradient_messages) {
+    Block& gradient = batch.gradients[loss];
+    gradient = device_.allocate(output_bytes(), MemoryClass::Boundary);
+    device_.cast_back(message, gradient, job_.strategy.gradient_format);
+    device_.free(message);
+  }
+  batch.gradient_messages.clear();
+}
+
 /// Keeps a gradient that has gone through the stage, which it trains beside others: the first
 /// becomes the sum that later ones are added to.
-void Stage::keep_for_sum(MicroBatch& batch, int loss) {
-  if (role_.summed_gradients == 0) return;
+void Stage::keep_for_sum(int micro_batch, int loss) {
+  if (role_.of(micro_batch).summed_gradients == 0) return;
+  MicroBatch& batch = under_way_.at(micro_batch);
   Block& gradient = batch.gradients.at(loss);
   if (batch.gradient_sum) return device_.add(gradient, batch.gradient_sum);
   batch.gradient_sum = std::exchange(gradient, {});
 }
 
 /// Adds up, in the place of the furthest loss's, all gradients that train the stage.
-void Stage::sum_gradients(MicroBatch& batch, int loss) {
+void Stage::sum_gradients(int micro_batch, int loss) {
+  const StageRole& role = role_.of(micro_batch);
+  MicroBatch& batch = under_way_.at(micro_batch);
   const Block& furthest = batch.gradients.at(loss);
   if (batch.gradient_sum) device_.add(batch.gradient_sum, furthest);
-  for (const int added : role_.only_added) device_.add(batch.gradients.at(added), furthest);
+  for (const int added : role.only_added) device_.add(batch.gradients.at(added), furthest);
   if (job_.strategy.gradient != GradientMode::Mean) return;
-  device_.scale(furthest, 1.0 / (role_.summed_gradients + 1));
+  device_.scale(furthest, 1.0 / (role.summed_gradients + 1));
 }
 
 /// Frees the gradient of a loss, which has been read for the last time; the last one's
 /// traversal is the last to read the stash, too.
 void Stage::end_traversal(int micro_batch, const Traversal& traversal) {
   MicroBatch& batch = under_way_.at(micro_batch);
-  if (!traversal.weights) keep_for_sum(batch, traversal.loss);
+  if (!traversal.weights) keep_for_sum(micro_batch, traversal.loss);
   if (const auto held = batch.gradients.find(traversal.loss); held != batch.gradients.end()) {
     device_.free(held->second);
     batch.gradients.erase(held);
@@ -236,24 +287,25 @@ void Stage::end_traversal(int micro_batch, const Traversal& traversal) {
   ++weights_.sum_for(micro_batch).batches;
 }
 
-void Stage::go_back(MicroBatch& batch, OpKind kind, const Traversal& traversal,
+void Stage::go_back(int micro_batch, OpKind kind, const Traversal& traversal,
                     const StageTensors& tensors) {
   const StagePlan& plan = plan_for(traversal);
   if (!traversal.weights) return device_.run(plan.passing, tensors, StepPart::All);
-  const bool sums = role_.summed_gradients > 0, passes = sums && traversal.to_previous;
+  const bool sums = role_.of(micro_batch).summed_gradients > 0,
+             passes = sums && traversal.to_previous;
   // The stage below gets the gradient of the furthest loss alone.
   if (passes) {
     device_.run(plan.passing, tensors, StepPart::All);
     device_.run(plan.again, tensors, StepPart::All);
   }
-  if (sums) sum_gradients(batch, traversal.loss);
+  if (sums) sum_gradients(micro_batch, traversal.loss);
   device_.run(passes ? plans_.plan_without.backward : plan.backward, tensors,
               kind == OpKind::I ? StepPart::ButLate : StepPart::All);
 }
 
 /// Runs R: computes again what I or B by the gradient of a loss reads.
 EndOfOp Stage::run_again(int loss, int micro_batch) {
-  const Traversal& traversal = traversal_of(role_, loss);
+  const Traversal& traversal = traversal_of(role_.of(micro_batch), loss);
   MicroBatch& batch = under_way_.at(micro_batch);
   take_room(batch, traversal);
   if (plans_.rereads_input) {
@@ -265,7 +317,7 @@ EndOfOp Stage::run_again(int loss, int micro_batch) {
 
 /// Runs I, W or B by the gradient of a loss.
 EndOfOp Stage::run_backward(OpKind kind, int loss, int micro_batch) {
-  const Traversal& traversal = traversal_of(role_, loss);
+  const Traversal& traversal = traversal_of(role_.of(micro_batch), loss);
   if (kind == OpKind::W) return run_weight_half(micro_batch, traversal);
   MicroBatch& batch = under_way_.at(micro_batch);
   take_room(batch, traversal);
@@ -273,12 +325,17 @@ EndOfOp Stage::run_backward(OpKind kind, int loss, int micro_batch) {
   if (plans_.returns_input && !plans_.rebuilds) {
     device_.copy(batch.below.data, batch.input.data, batch.input.bytes);
   }
-  go_back(batch, kind, traversal, tensors);
+  go_back(micro_batch, kind, traversal, tensors);
+  if (batch.below_message) device_.cast(batch.below, batch.below_message, down_);
   return [this, micro_batch, kind, &traversal] {
     MicroBatch& own = under_way_.at(micro_batch);
     const bool half = kind == OpKind::I && traversal.weights;
     if (!half || !plans_.runs_again) device_.free(own.workspace);
     if (drops_input_gradient(traversal)) device_.free(own.below);
+    if (own.below_message) {
+      device_.free(own.below);
+      own.below = std::exchange(own.below_message, {});
+    }
     if (!half) end_traversal(micro_batch, traversal);
     Block below = std::exchange(own.below, {});
     if (traversal.to_previous) own.outgoing.emplace_back(traversal.loss, below);
@@ -380,15 +437,30 @@ std::int64_t Stage::sent_down_bytes() const {
   return plans_.returns_input ? 2 * plans_.plan.input : plans_.plan.input;
 }
 
+/// Returns the format of what a channel carries.
+SentFormat Stage::format_of(const Channel& channel) const {
+  if (channel.wire < 0) return SentFormat::Computed;
+  const Strategy& strategy = job_.strategy;
+  return channel.cargo == Cargo::Activation ? strategy.activation_format : strategy.gradient_format;
+}
+
+/// Returns the bytes of a cast of numbers that take `bytes`.
+std::int64_t Stage::cast_size(SentFormat format, std::int64_t bytes) const {
+  return cast_bytes(format, bytes / device_.number_bytes());
+}
+
 /// Returns how many gradients a message holds: in list form, one for each loss.
 std::int64_t Stage::tensors_in(const Channel& channel) const {
+  if (format_of(channel) != SentFormat::Computed) return 1;
   const double numbers = channel.bytes.value() / element_bytes(job_.precision);
   return std::lround(numbers * device_.number_bytes() / static_cast<double>(sent_down_bytes()));
 }
 
 MessageBlocks Stage::pack(const Channel& channel, int micro_batch) {
   MicroBatch& batch = under_way_.at(micro_batch);
-  if (channel.cargo == Cargo::Activation) return {{0, batch.output}};
+  if (channel.cargo == Cargo::Activation) {
+    return {{0, casts_output() ? batch.output_message : batch.output}};
+  }
   MessageBlocks blocks;
   for (std::int64_t n = tensors_in(channel); n > 0; --n) {
     CHECK(!batch.outgoing.empty(), "a gradient is made before it is sent");
@@ -421,14 +493,23 @@ void Stage::release(const Channel& channel, int micro_batch, MessageBlocks& bloc
   }
   MicroBatch& batch = under_way_.at(micro_batch);
   batch.sent = true;
+  if (casts_output()) {
+    device_.free(batch.output_message);
+    return forget(micro_batch);
+  }
   batch.head_is_due ? device_.note_use(batch.output) : device_.free(batch.output);
   forget(micro_batch);
 }
 
 void Stage::receive(const Channel& channel, int micro_batch, const MessageBlocks& blocks) {
   MicroBatch& batch = under_way_[micro_batch];
+  const bool cast = format_of(channel) != SentFormat::Computed;
   for (const auto& [loss, block] : blocks) {
-    (channel.cargo == Cargo::Activation ? batch.input : batch.gradients[loss]) = block;
+    if (channel.cargo == Cargo::Activation) {
+      (cast ? batch.input_message : batch.input) = block;
+    } else {
+      (cast ? batch.gradient_messages : batch.gradients)[loss] = block;
+    }
   }
 }
 
@@ -438,7 +519,9 @@ void Stage::forget(int micro_batch) {
   if (found == under_way_.end()) return;
   const MicroBatch& batch = found->second;
   const bool holds = batch.input || batch.stash || batch.output || !batch.outgoing.empty();
-  if (!holds && batch.gradients.empty()) under_way_.erase(found);
+  const bool casts =
+      batch.input_message || batch.output_message || !batch.gradient_messages.empty();
+  if (!holds && !casts && batch.gradients.empty()) under_way_.erase(found);
 }
 
 }  // namespace interlock

@@ -63,6 +63,8 @@ class Stage {
   /// The tensors of one micro-batch that the stage holds.
   struct MicroBatch {
     Block input, stash, output;
+    Block input_message, output_message, below_message;  // casts of what comes and goes
+    std::map<int, Block> gradient_messages;              // by loss
     char* lent = nullptr;                        // an input that it reads, and does not hold
     std::map<int, Block> gradients;              // of the output, by loss
     Block gradient_sum;                          // of several losses: of those gone through so far
@@ -92,11 +94,15 @@ class Stage {
   EndOfOp run_replay();
   void run_turn(int micro_batch);
 
+  SentFormat format_of(const Channel& channel) const;
+  bool casts_output() const { return up_ != SentFormat::Computed && !replays_; }
+  std::int64_t cast_size(SentFormat format, std::int64_t bytes) const;
   void take_room(MicroBatch& batch, const Traversal& traversal);
-  void go_back(MicroBatch& batch, OpKind kind, const Traversal& traversal,
+  void read_gradients(MicroBatch& batch);
+  void go_back(int micro_batch, OpKind kind, const Traversal& traversal,
                const StageTensors& tensors);
-  void keep_for_sum(MicroBatch& batch, int loss);
-  void sum_gradients(MicroBatch& batch, int loss);
+  void keep_for_sum(int micro_batch, int loss);
+  void sum_gradients(int micro_batch, int loss);
   void end_traversal(int micro_batch, const Traversal& traversal);
   bool drops_input_gradient(const Traversal& traversal) const;
   const StagePlan& plan_for(const Traversal& traversal) const;
@@ -114,8 +120,9 @@ class Stage {
 
   const Job& job_;
   const int stage_;
-  const StageRole& role_;
+  const StageRole& role_;  // of() says that of a micro-batch
   StageDevice& device_;
+  const SentFormat up_, down_;  // of outputs, and of gradients of the input, that leave the rank
   const StageJob plans_;
   StageWeights weights_;
   std::map<int, MicroBatch> under_way_;

@@ -77,6 +77,9 @@ class StageDevice {
   /// Computes to += from, number by number.
   virtual void add(const Block& from, const Block& to) = 0;
   virtual void scale(const Block& block, double factor) = 0;
+  /// Casts all numbers of `from` to a message, and those of a message to fill `to`.
+  virtual void cast(const Block& from, const Block& to, SentFormat format) = 0;
+  virtual void cast_back(const Block& from, const Block& to, SentFormat format) = 0;
 
   /// Writes the tokens or features of a micro-batch, which take `bytes`.
   virtual void read_input(char* to, std::int64_t bytes, int micro_batch) = 0;

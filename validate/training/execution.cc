@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/error_summary.h"
+#include "scenarios/plan/costs/message_costs.h"
 #include "scenarios/plan/lower_plan.h"
 #include "scenarios/plan/step_time.h"
 #include "validate/cpu/cpu_run.h"
@@ -107,6 +108,15 @@ void check_executor(const Question& scenario, const NeuralNetwork& network, bool
   if (training.strategy.kind == StrategyKind::Independent) {
     refuse(scenario, "/training/strategy",
            "independent stages are trained on CPUs; expected \"executor\": \"cpu\"");
+  }
+  if (casts_messages(training.strategy)) {
+    refuse(scenario, "/training/strategy",
+           "messages are cast on CPUs; expected \"executor\": \"cpu\"");
+  }
+  if (training.strategy.gradient_every > 1) {
+    refuse(scenario, "/training/strategy/gradient_every",
+           "gradients that cross boundaries now and then are trained on CPUs; expected "
+           "\"executor\": \"cpu\"");
   }
   if (has_couplings(network)) {
     refuse(scenario, "/model/reversible",

@@ -77,21 +77,97 @@ Bytes bytes_in(SentFormat format, Bytes tensor, double element) {
   return tensor;
 }
 
-SentTensor sent(Bytes tensor, SentFormat format, const PriceInputs& prices) {
+/// Returns what casts of `tensor` cost where `parts` devices send a part each.
+SentTensor sent(Bytes tensor, SentFormat format, int parts, const PriceInputs& prices) {
   if (format == SentFormat::Computed) return {};
   const Bytes bytes = bytes_in(format, tensor, element_bytes(prices.precision));
-  return {bytes, pass_time(tensor + bytes, prices)};
+  const auto cast = [&](int devices) {
+    OpCost cost = pass_cost((tensor + bytes) / devices, prices);
+    cost.messages = 1;
+    return cost;
+  };
+  return {bytes, cast(parts), cast(1)};
+}
+
+/// Returns the number of tensor devices that send a part each of what modules of `layout` hand on.
+int parts_of_messages(const Question& question, int layout) {
+  const int parts = question.training().schedule.message_parts;
+  if (parts == 1 || question.layout.layer_layouts.empty()) return parts;
+  return question.layout.layers().at(layout).degree(Dimension::Tensor);
+}
+
+/// Fills in what a strategy sends of what `cost` makes, a module or a stage.
+void add_casts(const Question& question, const PriceInputs& prices, StageCost& cost) {
+  const Strategy& strategy = question.training().strategy;
+  const int parts = parts_of_messages(question, cost.layout);
+  cost.sent_output = sent(cost.output, strategy.activation_format, parts, prices);
+  cost.sent_gradient = sent(cost.output_gradient(), strategy.gradient_format, parts, prices);
+}
+
+/// The time of casts at a boundary: of outputs and gradients, as they leave and as they are read.
+struct BoundaryCasts {
+  Seconds output, output_read, gradient, gradient_read;
+};
+
+/// Returns the time in which a stage casts gradients in a role. `above`, `below`: its boundaries,
+/// if messages cross them.
+Seconds gradient_casts(const StageRole& role, int stage, const BoundaryCasts& above,
+                       const BoundaryCasts& below) {
+  Seconds time;
+  for (const Traversal& traversal : role.traversals) {
+    const std::size_t added = added_before(role, stage, traversal.loss).size();
+    const std::size_t read = added + (traversal.loss > stage ? 1 : 0);
+    time += static_cast<double>(read) * above.gradient_read;
+    if (traversal.to_previous) time += below.gradient;
+  }
+  return time;
 }
 
 }  // namespace
 
 void add_message_casts(const Plan& plan, const PriceInputs& prices,
                        std::vector<StageCost>& stages) {
-  const Strategy& strategy = plan.question.training().strategy;
-  for (StageCost& stage : stages) {
-    stage.sent_output = sent(stage.output, strategy.activation_format, prices);
-    stage.sent_gradient = sent(stage.output_gradient(), strategy.gradient_format, prices);
+  if (!casts_messages(plan.question.training().strategy)) return;
+  for (StageCost& stage : stages) add_casts(plan.question, prices, stage);
+}
+
+bool casts_messages(const Strategy& strategy) {
+  return strategy.activation_format != SentFormat::Computed ||
+         strategy.gradient_format != SentFormat::Computed;
+}
+
+StageTime cast_time(const Question& question, const PriceInputs& prices,
+                    const std::vector<StageCost>& modules, std::vector<int> rank_of_stage) {
+  const Strategy& strategy = question.training().strategy;
+  if (!casts_messages(strategy) || rank_of_stage.empty()) return {};
+  std::vector<BoundaryCasts> behind;  // each module
+  behind.reserve(modules.size());
+  for (StageCost module : modules) {
+    add_casts(question, prices, module);
+    const SentTensor &output = module.sent_output, &gradient = module.sent_gradient;
+    behind.push_back({output.cast.whole(), output.cast_back.whole(), gradient.cast.whole(),
+                      gradient.cast_back.whole()});
   }
+  const int stages = static_cast<int>(rank_of_stage.size());
+  const auto roles = make_roles(strategy, stages, question.training().schedule.kind->sends_lists);
+  return [=, ranks = std::move(rank_of_stage)](int stage, int first, int last) {
+    if (stage >= stages) return Seconds(0);  // the last part of overlapping blocks
+    const auto apart = [&](int other) { return ranks[stage] != ranks[other]; };
+    const int before = stage_before(strategy, stage);
+    const bool reads = before >= 0 && apart(before);
+    const BoundaryCasts below = reads ? behind[first - 1] : BoundaryCasts{};
+    const bool read = stage + 1 < stages && apart(stage + 1);
+    const BoundaryCasts above = read ? behind[last - 1] : BoundaryCasts{};
+    Seconds time = below.output_read;
+    for (const int next : stages_after(strategy, stage, stages)) {
+      if (apart(next)) time += behind[last - 1].output;
+    }
+    const StageRole& role = roles[stage];
+    const Seconds crossing = gradient_casts(role, stage, above, below);
+    if (role.alone.empty()) return time + crossing;
+    const Seconds alone = gradient_casts(role.alone.front(), stage, above, below);
+    return time + alone + (crossing - alone) / role.gradient_every;
+  };
 }
 
 }  // namespace interlock

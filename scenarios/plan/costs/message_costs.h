@@ -18,10 +18,19 @@ void add_message_copies(const Plan& plan, std::vector<StageCost>& stages);
 void add_message_gathers(const Plan& plan, const PriceInputs& prices,
                          std::vector<StageCost>& stages);
 
+/// Returns whether stages send outputs or gradients in formats of their own.
+bool casts_messages(const Strategy& strategy);
+
 /// Fills in what outputs and their gradients take in the formats in which the strategy sends them.
-/// A cast is one kernel that reads one form and writes the other.
+/// A cast is one kernel that reads one form and writes the other, issued by the host like others.
+/// Tensor devices that send a part each cast that part, gather parts as they come, and cast all.
 /// Example: 16 MiB of bf16 in fp8 are 8 MiB and 256 KiB of scales; a device of 1 TB/s casts them in
 /// (16 + 8.25) MiB / 1 TB/s = 25 us, when they leave and when they are read.
 void add_message_casts(const Plan& plan, const PriceInputs& prices, std::vector<StageCost>& stages);
+
+/// Returns the time in which modules [first, last) as a stage cast messages, for a micro-batch on
+/// average; empty if none is cast. `rank_of_stage`: empty if it is not known yet.
+StageTime cast_time(const Question& question, const PriceInputs& prices,
+                    const std::vector<StageCost>& modules, std::vector<int> rank_of_stage);
 
 }  // namespace interlock

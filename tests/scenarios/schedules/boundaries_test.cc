@@ -81,6 +81,50 @@ TEST_CASE("casts are work beside what a stage is for") {
   CHECK(useful(result) == doctest::Approx(useful(cast("training", "training"))));
 }
 
+TEST_CASE("a cast takes as long as the host needs to issue it, on either end") {
+  const auto step = [](const std::string& strategy, const std::string& framework) {
+    return step_of(run(in_a_row(2, {R"(training.strategy={"kind": "global")" + strategy + "}",
+                                    "training.framework=" + framework})));
+  };
+  const std::string up = R"(, "activation_format": "fp8")",
+                    both = up + R"(, "gradient_format": "fp8")";
+  const double bytes = kOutput / 2 * (1 + 4.0 / 128), cast = (kOutput + bytes) / kBandwidth;
+  const double plain = 6 * kMillisecond + 2 * bytes / kWire;
+  CHECK(cast < 2 * kMillisecond);
+  CHECK(step(both, R"({"kernel_issue": "1 ms"})") == doctest::Approx(plain + 4 * cast));
+  CHECK(step(both, R"({"kernel_issue": "2 ms"})") == doctest::Approx(plain + 8 * kMillisecond));
+  INFO("the schedule casts, and no autograd");
+  CHECK(step(both, R"({"kernel_issue": "2 ms", "backward_issue": "9 ms"})") ==
+        doctest::Approx(plain + 8 * kMillisecond));
+  CHECK(step(up, R"({"kernel_issue": "2 ms"})") ==
+        doctest::Approx(6 * kMillisecond + (bytes + kOutput) / kWire + 4 * kMillisecond));
+  INFO("what casts nothing issues nothing");
+  CHECK(step("", R"({"kernel_issue": "2 ms"})") == doctest::Approx(step("", "{}")));
+}
+
+TEST_CASE("tensor devices that send a part each cast that part, and all that they gathered") {
+  // Two nodes of two tensor devices; memory of 1 GB/s, cards of 1 MB/s: one output goes up, and its
+  // gradient comes down, each in two parts.
+  const auto step = [](const std::string& format, const std::string& divides) {
+    return step_of(
+        run(small_run({R"(cluster={"kind": "machine", "devices_per_node": 2, "nodes": 2,
+             "device": {"memory": "80 GB", "memory_bandwidth": "1 GB/s", "efficiency": "peak",
+                        "peak": {"bf16": "1 EFLOP/s", "fp32": "1 EFLOP/s"}},
+             "port": {"latency": "0 s", "bandwidth": "1 GB/s"},
+             "cards": {"per_node": 2, "latency": "0 s", "bandwidth": "1 MB/s"}})",
+                       "parallel.pipeline=2", "parallel.tensor=2", "training.micro_batches=1",
+                       R"(training.framework={"divides_messages": )" + divides + "}",
+                       R"(training.strategy={"kind": "global", "activation_format": ")" + format +
+                           R"(", "gradient_format": ")" + format + "\"}"})));
+  };
+  const double tensor = 2 * 128 * 256 * 2, bytes = tensor / 2 * (1 + 4.0 / 128);
+  const double cast = (tensor + bytes) / kBandwidth, less = tensor - bytes;
+  CHECK(step("fp8", "false") - step("training", "false") ==
+        doctest::Approx(2 * (2 * cast - less / 1e6)));
+  CHECK(step("fp8", "true") - step("training", "true") ==
+        doctest::Approx(2 * (cast / 2 + cast - less / 2 / 1e6 - less / 2 / kBandwidth)));
+}
+
 TEST_CASE("copies on the kernels' queue are of what is sent") {
   const auto copied = [](const char* format) {
     const auto step = [&](const std::string& framework) {

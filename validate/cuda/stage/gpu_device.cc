@@ -91,6 +91,14 @@ void GpuDevice::scale(const Block& block, double factor) {
               block.bytes / number_bytes());
 }
 
+void GpuDevice::cast(const Block&, const Block&, SentFormat) {
+  CHECK(false, "casts of messages are refused on GPUs");
+}
+
+void GpuDevice::cast_back(const Block&, const Block&, SentFormat) {
+  CHECK(false, "casts of messages are refused on GPUs");
+}
+
 /// Writes the features of a micro-batch; tokens are read where they are.
 void GpuDevice::read_input(char* to, std::int64_t bytes, int micro_batch) {
   const GpuBatch& batch = inputs_.batches()[static_cast<std::size_t>(micro_batch)];

@@ -40,6 +40,8 @@ class GpuDevice final : public StageDevice {
   void copy(char* to, const char* from, std::int64_t bytes) override;
   void add(const Block& from, const Block& to) override;
   void scale(const Block& block, double factor) override;
+  void cast(const Block& from, const Block& to, SentFormat format) override;
+  void cast_back(const Block& from, const Block& to, SentFormat format) override;
   void read_input(char* to, std::int64_t bytes, int micro_batch) override;
   void run(const std::vector<Step>& steps, const StageTensors& tensors, StepPart part) override;
   void note_loss(int micro_batch, bool replay) override;

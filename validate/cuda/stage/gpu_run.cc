@@ -489,6 +489,15 @@ void check(const Job& job) {
   if (job.strategy.kind == StrategyKind::Independent) {
     throw Error("independent stages are trained on CPUs; expected \"executor\": \"cpu\"");
   }
+  if (job.strategy.activation_format != SentFormat::Computed ||
+      job.strategy.gradient_format != SentFormat::Computed) {
+    throw Error("messages are cast on CPUs; expected \"executor\": \"cpu\"");
+  }
+  if (job.strategy.gradient_every > 1) {
+    throw Error(
+        "gradients that cross boundaries now and then are trained on CPUs; expected "
+        "\"executor\": \"cpu\"");
+  }
   if (has_couplings(job.network)) {
     throw Error("reversible blocks are trained on CPUs; expected \"executor\": \"cpu\"");
   }
