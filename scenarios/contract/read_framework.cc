@@ -49,8 +49,10 @@ void read_graphs(const JsonNode& node, Framework& framework, Diagnostics& diagno
       report(diagnostics, node,
              "expected \"none\", \"step\", or a list of \"attention\" and \"router\"");
     }
-    if (step) framework.kernel_issue = framework.exchange_issue = framework.expert_issue = Seconds(0);
-    if (step) framework.backward_issue.reset();
+    if (step) {
+      framework.kernel_issue = framework.expert_issue = framework.exchange_issue = Seconds(0);
+      framework.backward_issue.reset();
+    }
     return;
   }
   CudaGraphs& graphs = framework.graphs;

@@ -19,8 +19,8 @@ namespace {
 Seconds issue_of(const Work& item, const Framework& framework) {
   if (item.replayed) return Seconds(0);
   const bool gradient = item.role == OpRole::InputGradient || item.role == OpRole::WeightGradient;
-  const Seconds one = gradient ? framework.backward_issue.value_or(framework.kernel_issue)
-                               : framework.kernel_issue;
+  const Seconds one =
+      gradient ? framework.backward_issue.value_or(framework.kernel_issue) : framework.kernel_issue;
   return item.launches * one + (item.pieces - 1) * framework.expert_issue;
 }
 
