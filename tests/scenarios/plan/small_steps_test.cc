@@ -158,7 +158,7 @@ TEST_CASE("products of experts, and their casts, are issued one by one") {
   const auto step = [](const std::string& experts, const std::string& precision,
                        const std::string& issue) {
     return step_of(
-        run(small_run({"model.experts=" + experts, "cluster.machine=dgx-h100",
+        run(small_run({"model.experts=" + experts, "cluster=dgx-h100",
                        "training.precision=" + precision, "training.blocking_launches=true",
                        R"(training.framework={"expert_issue": ")" + issue + "\"}"})));
   };
