@@ -42,6 +42,9 @@ struct Framework {
   /// Time to issue a kernel of gradients, where another thread issues those; none: as other
   /// kernels.
   std::optional<Seconds> backward_issue = {};
+  /// Time to issue the product of each further expert of those that a device holds, or the cast
+  /// before it, where products of experts are issued one by one.
+  Seconds expert_issue;
   CudaGraphs graphs = {};
   FusedRouting fused_routing = {};
   /// The host waits for each kernel and each collective before it issues the next one, so that its

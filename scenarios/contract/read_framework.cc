@@ -49,8 +49,10 @@ void read_graphs(const JsonNode& node, Framework& framework, Diagnostics& diagno
       report(diagnostics, node,
              "expected \"none\", \"step\", or a list of \"attention\" and \"router\"");
     }
-    if (step) framework.kernel_issue = framework.exchange_issue = Seconds(0);
-    if (step) framework.backward_issue.reset();
+    if (step) {
+      framework.kernel_issue = framework.expert_issue = framework.exchange_issue = Seconds(0);
+      framework.backward_issue.reset();
+    }
     return;
   }
   CudaGraphs& graphs = framework.graphs;
@@ -73,6 +75,9 @@ Framework read_framework(const JsonNode& node, Diagnostics& diagnostics) {
   }
   if (const auto issue = section.get("backward_issue")) {
     framework.backward_issue = delay_at(*issue, diagnostics);
+  }
+  if (const auto issue = section.get("expert_issue")) {
+    framework.expert_issue = delay_at(*issue, diagnostics);
   }
   if (const auto issue = section.get("exchange_issue")) {
     framework.exchange_issue = delay_at(*issue, diagnostics);

@@ -46,6 +46,7 @@ Device device_under(const Framework& framework, Device device) {
 Framework framework_on(const Machine& machine, Framework framework) {
   framework.kernel_issue = framework.kernel_issue * machine.host_pace;
   framework.exchange_issue = framework.exchange_issue * machine.host_pace;
+  framework.expert_issue = framework.expert_issue * machine.host_pace;
   if (auto& issue = framework.backward_issue) issue = *issue * machine.host_pace;
   return framework;
 }

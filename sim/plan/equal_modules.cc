@@ -12,7 +12,7 @@ bool equal(const Work& a, const Work& b) {
   return a.op_class == b.op_class && a.flops == b.flops && a.counted == b.counted &&
          a.bytes == b.bytes && a.launches == b.launches && a.measured == b.measured &&
          a.role == b.role && a.variant == b.variant && a.shape == b.shape && a.place == b.place &&
-         a.replayed == b.replayed && a.awaited == b.awaited;
+         a.replayed == b.replayed && a.awaited == b.awaited && a.pieces == b.pieces;
 }
 
 bool equal(const Exchange& a, const Exchange& b) { return alike(a, b) && a.count == b.count; }

@@ -15,12 +15,13 @@ namespace interlock {
 
 namespace {
 
-/// Returns the host's time to issue one launch of `item`.
+/// Returns the host's time to issue all of `item`.
 Seconds issue_of(const Work& item, const Framework& framework) {
   if (item.replayed) return Seconds(0);
   const bool gradient = item.role == OpRole::InputGradient || item.role == OpRole::WeightGradient;
-  return gradient ? framework.backward_issue.value_or(framework.kernel_issue)
-                  : framework.kernel_issue;
+  const Seconds one =
+      gradient ? framework.backward_issue.value_or(framework.kernel_issue) : framework.kernel_issue;
+  return item.launches * one + (item.pieces - 1) * framework.expert_issue;
 }
 
 /// Returns true if `work` is a product in 16 bits of matrices whose rows begin anywhere.
@@ -81,7 +82,7 @@ OpCost price(const std::vector<Work>& work, const PriceInputs& inputs,
   std::optional<Issued> awaited;  // up to the last kernel that is
   for (const Work& item : work) {
     const KernelTime time = time_of_kernel(item, inputs);
-    issue += item.launches * issue_of(item, inputs.framework);
+    issue += issue_of(item, inputs.framework);
     const double bound = std::max(time.compute, time.memory).value();
     const double share = bound > 0 ? bound / time.whole().value() : 0;
     const bool computes = time.compute >= time.memory;

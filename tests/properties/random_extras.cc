@@ -174,6 +174,7 @@ class Extras {
                  {"overlaps_sums", chance(0.2)}};
     if (chance(0.3)) keys["message_copies"] = "20 GB/s";
     if (chance(0.4)) keys.update({{"kernel_issue", "5 us"}, {"backward_issue", "3 us"}});
+    if (chance(0.2)) keys["expert_issue"] = "2 us";
     if (chance(0.4)) keys.update({{"exchange_issue", "10 us"}, {"gradient_sweeps", 3}});
     if (chance(0.2)) keys["gradient_passes"] = 2;
     if (transformer_ && chance(0.2)) keys["softmax_group"] = 4;

@@ -58,7 +58,7 @@ void slow_devices(Json& cluster, double factor) {
 }
 
 void slow_framework(Json& framework, double factor) {
-  for (const char* time : {"kernel_issue", "backward_issue", "exchange_issue"}) {
+  for (const char* time : {"kernel_issue", "backward_issue", "expert_issue", "exchange_issue"}) {
     if (framework.contains(time)) {
       framework[time] = times(framework[time].get<std::string>(), factor);
     }

@@ -154,6 +154,24 @@ TEST_CASE("a host that waits for each kernel adds its time to theirs") {
         doctest::Approx((forward + 2 * backward) * 1e-6).epsilon(1e-6));
 }
 
+TEST_CASE("products of experts, and their casts, are issued one by one") {
+  const auto step = [](const std::string& experts, const std::string& precision,
+                       const std::string& issue) {
+    return step_of(
+        run(small_run({"model.experts=" + experts, "cluster=dgx-h100",
+                       "training.precision=" + precision, "training.blocking_launches=true",
+                       R"(training.framework={"expert_issue": ")" + issue + "\"}"})));
+  };
+  // Two layers with two products of experts each, forward and for both gradients; in 8 bits also
+  // a cast ahead of each product forward and of each output's gradient. Of all experts but one.
+  for (const auto& [precision, kernels] : {std::pair("bf16", 6), std::pair("fp8", 6 + 4)}) {
+    CAPTURE(precision);
+    const double more = step("8", precision, "3 us") - step("8", precision, "0 s");
+    CHECK(more == doctest::Approx(2 * 7 * kernels * 3e-6).epsilon(1e-6));
+  }
+  CHECK(step("1", "bf16", "3 us") == step("1", "bf16", "0 s"));
+}
+
 TEST_CASE("adapters of captured products are in the graph, too") {
   const auto issued = [](const Overrides& overrides) {
     int kernels = 0;
