@@ -83,7 +83,7 @@ struct Work {
   bool replayed = false;  // in a CUDA graph: the host does not issue it
   bool awaited = false;   // the host issues no later kernel until it has ended
   bool wide = false;      // in 16 bits, where the training has 8 or 4
-  int pieces = 1;         // of experts, each issued by itself, of what counts as one kernel
+  int more_issues = 0;    // products of further experts, in what counts as `launches` kernels
 };
 
 /// Returns what the convention behind MFU counts of `work`. It differs for attention, where the

@@ -203,6 +203,7 @@ std::vector<Row> framework_rows() {
          {{"kernel_issue_s", json_number(framework.kernel_issue.value())},
           {"backward_issue_s",
            json_number(framework.backward_issue.value_or(framework.kernel_issue).value())},
+          {"expert_issue_s", json_number(framework.expert_issue.value())},
           {"exchange_issue_s", json_number(framework.exchange_issue.value())},
           {"collective_sms", json_number(framework.collective_sms)},
           {"message_copies_bytes_per_s", json_number(framework.message_copies.value())},

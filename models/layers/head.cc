@@ -149,11 +149,12 @@ void add_work(std::vector<Work>& works, const Work& work) {
     if (known.op_class == work.op_class && known.role == work.role &&
         known.variant == work.variant && known.shape == work.shape &&
         known.replayed == work.replayed && known.awaited == work.awaited &&
-        known.flops * work.launches == work.flops * known.launches &&
+        known.wide == work.wide && known.flops * work.launches == work.flops * known.launches &&
         known.bytes * work.launches == work.bytes * known.launches) {
       known.flops += work.flops;
       known.bytes += work.bytes;
       known.launches += work.launches;
+      known.more_issues += work.more_issues;
       return;
     }
   }

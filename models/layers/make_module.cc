@@ -217,7 +217,7 @@ void append_casts(std::vector<Work>& works, const Operator& op, Precision precis
   const ProductShape& shape = op.forward.shape;
   Work cast = cast_of(shape.m * (backward ? shape.n : shape.k) * shape.batch, *format);
   cast.replayed = op.replayed;
-  cast.pieces = op.forward.pieces;
+  cast.more_issues = op.forward.more_issues;
   append(works, cast, backward ? OpRole::InputGradient : OpRole::Forward, op.place);
 }
 

@@ -119,7 +119,8 @@ void group(Operator& op, int experts) {
   for (Work* work : {&op.forward, &op.input_gradient}) work->shape.m /= experts;
   op.weight_gradient.shape.k /= experts;
   for (Work* work : {&op.forward, &op.input_gradient, &op.weight_gradient}) {
-    work->shape.batch = work->pieces = experts;
+    work->shape.batch = experts;
+    work->more_issues = experts - 1;
   }
 }
 

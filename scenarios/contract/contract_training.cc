@@ -252,8 +252,7 @@ std::vector<ContractKey> kernel_keys() {
        "model's own code."},
       {"expert_issue", time(), "0 s",
        "The host's time to issue the product of each expert beyond the first of those that a "
-       "device "
-       "holds, and as long for the cast before it: products of experts count as one kernel "
+       "device holds, and as long for the cast before it: products of experts count as one kernel "
        "otherwise."},
       {"exchange_issue", time(), "0 s", "The host's time to issue one collective inside a module."},
       {"product_speed", number(0.01, 1), "1",

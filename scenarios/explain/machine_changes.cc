@@ -45,6 +45,7 @@ constexpr MachinePart kDelays[] = {
     {"cluster.device.launch_overhead", "half the time to launch a kernel"},
     {"training.framework.kernel_issue", "a host that issues kernels twice as fast"},
     {"training.framework.backward_issue", "a host that issues kernels of gradients twice as fast"},
+    {"training.framework.expert_issue", "a host that issues products of experts twice as fast"},
     {"training.framework.exchange_issue", "a host that issues collectives twice as fast"},
 };
 

@@ -234,7 +234,7 @@ bool waits_for_messages(const Baseline& baseline) {
   return waits >= 0.01 * step;
 }
 
-/// Messages between stages in fewer bits where steps wait for them, and as they were made.
+/// Proposes messages between stages in 8 and 4 bits where steps wait for them, and casts undone.
 void message_formats(const Baseline& baseline, std::vector<Change>& changes) {
   const Strategy& strategy = baseline.result.plan.question.training().strategy;
   const bool slow = waits_for_messages(baseline);

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "scenarios/contract/limits.h"
 #include "scenarios/load/loader.h"
+#include "sim/plan/schedules/message_bytes.h"
 
 namespace interlock {
 namespace {
@@ -52,7 +53,7 @@ std::vector<SwarmPeer> make_peers(const Question& question) {
 std::vector<SwarmStage> make_stages(const Question& question, const std::vector<StageCost>& costs) {
   const double element = element_bytes(question.training().precision);
   const auto message = [&](Bytes bytes) {
-    return question.swarm->int8 ? int8_message(bytes, element) : bytes;
+    return question.swarm->int8 ? cast_bytes(SentFormat::Int8, bytes, element) : bytes;
   };
   std::vector<SwarmStage> stages;
   for (std::size_t stage = 0; stage < costs.size(); ++stage) {

@@ -72,14 +72,12 @@ std::vector<int> OpCosts::after(int stage) const {
   return stages;
 }
 
-const SentTensor* OpCosts::cast_output(int from, int to, int micro_batch) const {
-  const SentTensor& sent = of_stage(from, micro_batch).sent_output;
-  return sent.bytes && apart(from, to) ? &sent : nullptr;
+std::optional<Bytes> OpCosts::cast_output(int from, int to, int micro_batch) const {
+  return apart(from, to) ? of_stage(from, micro_batch).sent_output : std::nullopt;
 }
 
-const SentTensor* OpCosts::cast_gradient(int from, int to, int micro_batch) const {
-  const SentTensor& sent = of_stage(to, micro_batch).sent_gradient;
-  return sent.bytes && apart(from, to) ? &sent : nullptr;
+std::optional<Bytes> OpCosts::cast_gradient(int from, int to, int micro_batch) const {
+  return apart(from, to) ? of_stage(to, micro_batch).sent_gradient : std::nullopt;
 }
 
 bool OpCosts::casts_output(const Op& op) const {
@@ -93,8 +91,7 @@ bool OpCosts::casts_input_gradient(const Op& op) const {
 }
 
 Bytes OpCosts::sent_output(int from, int to, int micro_batch) const {
-  const SentTensor* cast = cast_output(from, to, micro_batch);
-  return cast ? *cast->bytes : of_stage(from, micro_batch).output;
+  return cast_output(from, to, micro_batch).value_or(of_stage(from, micro_batch).output);
 }
 
 Bytes OpCosts::sent_outputs(const Op& op) const {
@@ -106,8 +103,8 @@ Bytes OpCosts::sent_outputs(const Op& op) const {
 
 Bytes OpCosts::sent_input_gradient(const Op& op) const {
   const int to = before(op.stage);
-  const SentTensor* cast = to < 0 ? nullptr : cast_gradient(op.stage, to, op.micro_batch);
-  return cast ? *cast->bytes : input_gradient(op);
+  const auto cast = to < 0 ? std::nullopt : cast_gradient(op.stage, to, op.micro_batch);
+  return cast.value_or(input_gradient(op));
 }
 
 Bytes OpCosts::input(const Op& op) const {
@@ -140,8 +137,7 @@ OpCost OpCosts::turn(int stage, int micro_batch) const {
   const StageCost& cost = of_stage(stage, micro_batch);
   OpCost turn = cost.forward;
   const int from = before(stage);
-  const SentTensor* read = from < 0 ? nullptr : cast_output(from, stage, micro_batch);
-  if (read) turn += read->cast_back;
+  if (from >= 0 && cast_output(from, stage, micro_batch)) turn += cost.casts.output_read;
   if (inputs_.roles[stage].head) turn += cost.head;
   for (const Traversal& traversal : inputs_.roles[stage].traversals) {
     turn += traversal_cost(cost, inputs_.strategy, traversal);
@@ -229,21 +225,23 @@ int OpCosts::gradients_read(const Op& op) const {
 OpCost OpCosts::casts(const Op& op) const {
   OpCost cost;
   const int below = before(op.stage);
-  const auto read = [&](const SentTensor* sent) {
-    if (sent) cost += sent->cast_back;
-  };
-  const auto make = [&](const SentTensor* sent) {
-    if (sent) cost += sent->cast;
+  const MessageCasts& own = of_stage(op).casts;
+  const auto add = [&](const std::optional<Bytes>& sent, const OpCost& cast) {
+    if (sent) cost += cast;
   };
   if (op.kind == OpKind::F) {
-    if (below >= 0) read(cast_output(below, op.stage, op.micro_batch));
-    for (const int next : after(op.stage)) make(cast_output(op.stage, next, op.micro_batch));
+    if (below >= 0) add(cast_output(below, op.stage, op.micro_batch), own.output_read);
+    for (const int next : after(op.stage)) {
+      add(cast_output(op.stage, next, op.micro_batch), own.output);
+    }
     return cost;
   }
   for (int left = gradients_read(op); left > 0; --left) {
-    read(cast_gradient(op.stage + 1, op.stage, op.micro_batch));
+    add(cast_gradient(op.stage + 1, op.stage, op.micro_batch), own.gradient_read);
   }
-  if (traversal(op).to_previous) make(cast_gradient(op.stage, below, op.micro_batch));
+  if (traversal(op).to_previous) {
+    add(cast_gradient(op.stage, below, op.micro_batch), own.gradient);
+  }
   return cost;
 }
 

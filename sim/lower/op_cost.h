@@ -53,9 +53,10 @@ class OpCosts {
   /// Returns the role of an op's stage for its micro-batch.
   const StageRole& role(const Op& op) const { return inputs_.roles[op.stage].of(op.micro_batch); }
   const StageCost& of_stage(const Op& op) const { return of_stage(op.stage, op.micro_batch); }
-  /// Returns the output, or gradient, of `from` on its way to `to`; nothing if it is not cast.
-  const SentTensor* cast_output(int from, int to, int micro_batch) const;
-  const SentTensor* cast_gradient(int from, int to, int micro_batch) const;
+  /// Returns the bytes of the output, or gradient, of `from` on its way to `to`; nothing if it is
+  /// not cast.
+  std::optional<Bytes> cast_output(int from, int to, int micro_batch) const;
+  std::optional<Bytes> cast_gradient(int from, int to, int micro_batch) const;
   /// Returns whether an op casts what it makes for another stage.
   bool casts_output(const Op& op) const;
   bool casts_input_gradient(const Op& op) const;

@@ -42,7 +42,9 @@ void slow_down(StageCost& stage, double slowdown) {
        {&stage.update, &stage.first_backward_input, &stage.next_forward, &stage.link.backward_input,
         &stage.link.backward_weight, &stage.link.recompute, &stage.link.first_backward_input,
         &stage.head, &stage.head_update, &stage.deferrable, &stage.tied_update,
-        &stage.context.forward, &stage.context.backward_input, &stage.context.recompute}) {
+        &stage.context.forward, &stage.context.backward_input, &stage.context.recompute,
+        &stage.casts.output, &stage.casts.output_read, &stage.casts.gradient,
+        &stage.casts.gradient_read}) {
     slow_down(*cost, slowdown);
   }
   stage.gradient_addition = stage.gradient_addition * slowdown;

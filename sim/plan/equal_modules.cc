@@ -12,7 +12,8 @@ bool equal(const Work& a, const Work& b) {
   return a.op_class == b.op_class && a.flops == b.flops && a.counted == b.counted &&
          a.bytes == b.bytes && a.launches == b.launches && a.measured == b.measured &&
          a.role == b.role && a.variant == b.variant && a.shape == b.shape && a.place == b.place &&
-         a.replayed == b.replayed && a.awaited == b.awaited && a.pieces == b.pieces;
+         a.replayed == b.replayed && a.awaited == b.awaited && a.more_issues == b.more_issues &&
+         a.wide == b.wide;
 }
 
 bool equal(const Exchange& a, const Exchange& b) { return alike(a, b) && a.count == b.count; }

@@ -21,7 +21,7 @@ Seconds issue_of(const Work& item, const Framework& framework) {
   const bool gradient = item.role == OpRole::InputGradient || item.role == OpRole::WeightGradient;
   const Seconds one =
       gradient ? framework.backward_issue.value_or(framework.kernel_issue) : framework.kernel_issue;
-  return item.launches * one + (item.pieces - 1) * framework.expert_issue;
+  return item.launches * one + item.more_issues * framework.expert_issue;
 }
 
 /// Returns true if `work` is a product in 16 bits of matrices whose rows begin anywhere.

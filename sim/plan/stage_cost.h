@@ -25,11 +25,11 @@
 
 namespace interlock {
 
-/// A tensor as it passes to another rank: its bytes, if it is cast, and the casts that a device of
-/// either end makes: `cast` of its part of the message, `cast_back` of all parts, once gathered.
-struct SentTensor {
-  std::optional<Bytes> bytes;
-  OpCost cast, cast_back;
+/// The casts that a device of a stage makes of what passes to and from other ranks: of its part of
+/// what it sends, and of all parts of what it reads, once gathered.
+struct MessageCasts {
+  OpCost output, output_read;      // its own output; that of the stage before
+  OpCost gradient, gradient_read;  // for the stage before; of its own output
 };
 
 /// Durations, flops and bytes of a module or a stage, one micro-batch.
@@ -65,13 +65,14 @@ struct StageCost {
   // How gradients are reduced, see DataParallel: whether the stage adds up all of them first;
   // whether it reduces those of every backward, of several for each update.
   bool adds_up_whole_gradients = true, reduces_each_backward = false;
-  Bytes host_stash;                       // of the stash: waits in the host's memory, see Offload
-  Bytes host_gradients, host_weights;     // to and from the host at an update, see Offload
-  Bytes host_optimizer;                   // states that the host keeps
-  Bytes outer_buffer;                     // outer gradients on their way, see OuterSteps
-  SentTensor sent_output, sent_gradient;  // the output and its gradient, see add_message_casts
-  VocabularyCost vocabulary;              // of its rank
-  ContextCost context;                    // of a slice
+  Bytes host_stash;                    // of the stash: waits in the host's memory, see Offload
+  Bytes host_gradients, host_weights;  // to and from the host at an update, see Offload
+  Bytes host_optimizer;                // states that the host keeps
+  Bytes outer_buffer;                  // outer gradients on their way, see OuterSteps
+  std::optional<Bytes> sent_output, sent_gradient;  // its output and the gradient of that, if cast
+  MessageCasts casts;                               // see add_message_casts
+  VocabularyCost vocabulary;                        // of its rank
+  ContextCost context;                              // of a slice
   int modules = 1, layout = 0;  // layout: a stage has that of its last one, see layer_layouts.h
   std::vector<StageCost> parts = {};  // states, updates, weights by layout, if there are several
   std::vector<int> places = {};       // of a part: its modules' numbers in the stage, from 0 on

@@ -112,9 +112,4 @@ double swarm_rate(const std::vector<SwarmStage>& stages, const std::vector<int>&
 /// Returns the best such rate over all ways to deal `peers` to the stages; 0 if there are too few.
 double best_swarm_rate(const std::vector<SwarmStage>& stages, int peers);
 
-/// Returns the bytes of a message of `bytes` in elements of `element` bytes, in 8-bit blocks: one
-/// byte for each element and a 4-byte scale for each block of 4096 (Dettmers et al., arXiv
-/// 2110.02861; block size recalled).
-Bytes int8_message(Bytes bytes, double element);
-
 }  // namespace interlock

@@ -86,10 +86,4 @@ int enough_in_flight(const SwarmInputs& inputs) {
   return static_cast<int>(std::min(std::max(std::ceil(2 * rate * way.value()), peers), 1e6));
 }
 
-Bytes int8_message(Bytes bytes, double element) {
-  constexpr double kBlock = 4096, kScale = 4;
-  const double elements = bytes.value() / element;
-  return Bytes(elements + kScale * std::ceil(elements / kBlock));
-}
-
 }  // namespace interlock

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "sim/plan/schedules/message_bytes.h"
 
 namespace interlock::swarm_test {
 namespace {
@@ -97,7 +98,7 @@ TEST_CASE("a slow link holds the swarm back, and int8 messages let twice as many
   for (SwarmPeer& peer : inputs.peers) peer.up = BytesPerSecond(1e6);
   inputs.micro_batches = 100'000;  // no averaging
   for (const bool compressed : {false, true}) {
-    const Bytes message = compressed ? int8_message(Bytes(8e6), 2) : Bytes(8e6);
+    const Bytes message = compressed ? cast_bytes(SentFormat::Int8, Bytes(8e6), 2) : Bytes(8e6);
     for (SwarmStage& stage : inputs.stages) stage.input = stage.gradient_message = message;
     // A peer of the middle stage sends an output and a gradient: 16 MB at 1 MB/s.
     const double rate = 2 * 1e6 / (2 * message.value());
@@ -105,7 +106,7 @@ TEST_CASE("a slow link holds the swarm back, and int8 messages let twice as many
     CHECK(simulate_swarm(inputs, 1).micro_batches_per_s == doctest::Approx(rate).epsilon(0.02));
   }
   INFO("4e6 elements: 4e6 bytes and ceil(4e6 / 4096) = 977 scales of 4 bytes");
-  CHECK(int8_message(Bytes(8e6), 2) == Bytes(4e6 + 4 * 977));
+  CHECK(cast_bytes(SentFormat::Int8, Bytes(8e6), 2) == Bytes(4e6 + 4 * 977));
 }
 
 TEST_CASE("weighted routing gives fast peers their share, and blind turns do not") {

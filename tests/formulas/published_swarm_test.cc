@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/json/json.h"
+#include "sim/plan/schedules/message_bytes.h"
 #include "sim/swarm/swarm.h"
 
 namespace interlock::published_swarm_test {
@@ -45,7 +46,7 @@ TEST_CASE("utilisation grows with the size of a block as published, by formula a
   for (const JsonValue& row : table.find("rows")->items) {
     const double hidden = number(row, "hidden_size");
     Bytes message(number(table, "tokens") * hidden * 2);
-    if (row.find("int8")->boolean) message = int8_message(message, 2);
+    if (row.find("int8")->boolean) message = cast_bytes(SentFormat::Int8, message, 2);
     const Seconds compute(number(row, "compute_ms") / 1e3);
     const Seconds wire(message.value() * 8 / number(table, "bandwidth_b_per_s"));
     for (std::size_t i = 0; i < table.find("latency_ms")->items.size(); ++i) {

@@ -263,6 +263,11 @@ std::string why_not_trainable(const Job& job) {
     if (std::string problem = why_not_reversible(job.network); !problem.empty()) return problem;
   }
   if (std::string problem = why_not_strategy(job.strategy); !problem.empty()) return problem;
+  const bool replays = std::ranges::any_of(program.ops, &OpInfo::replay);
+  if (replays && job.strategy.activation_format != SentFormat::Computed) {
+    return "inputs that stages learn from again are kept as they are computed; expected "
+           "\"activation_format\": \"training\"";
+  }
   if (job.strategy.kind == StrategyKind::Independent) {
     if (std::string problem = why_no_chain(job, input_columns(job)); !problem.empty()) {
       return problem;

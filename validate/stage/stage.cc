@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "models/layers/footprint.h"
-#include "validate/network/message_bytes.h"
+#include "sim/plan/schedules/message_bytes.h"
 
 namespace interlock {
 namespace {
@@ -221,8 +221,8 @@ const StagePlan& Stage::plan_for(const Traversal& traversal) const {
 /// Allocates what a traversal writes, in its first op: the one that computes again, if there is
 /// one.
 void Stage::take_room(MicroBatch& batch, const Traversal& traversal) {
+  read_gradients(batch);  // those of an op that computes again may come later than it
   if (std::exchange(batch.goes_back, true)) return;
-  read_gradients(batch);
   const bool dropped = drops_input_gradient(traversal);
   const bool casts = traversal.to_previous && down_ != SentFormat::Computed;
   if (!reads_own_batch() && (traversal.to_previous || dropped)) {

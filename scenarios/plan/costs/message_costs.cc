@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "sim/swarm/swarm.h"
+#include "sim/plan/schedules/message_bytes.h"
 
 namespace interlock {
 
@@ -21,11 +21,9 @@ std::vector<std::pair<StageCost*, StageCost*>> stages_apart(const Plan& plan,
   return pairs;
 }
 
-Bytes sent_output(const StageCost& stage) { return stage.sent_output.bytes.value_or(stage.output); }
+Bytes sent_output(const StageCost& stage) { return stage.sent_output.value_or(stage.output); }
 
-Bytes sent_gradient(const StageCost& stage) {
-  return stage.sent_gradient.bytes.value_or(stage.output);
-}
+Bytes sent_gradient(const StageCost& stage) { return stage.sent_gradient.value_or(stage.output); }
 
 }  // namespace
 
@@ -60,27 +58,16 @@ void add_message_gathers(const Plan& plan, const PriceInputs& prices,
 
 namespace {
 
-/// Returns the bytes of a tensor of elements of `element` bytes, with its scales, in `format`.
-Bytes bytes_in(SentFormat format, Bytes tensor, double element) {
-  constexpr double kScale = 4.0 / 128;  // of an element
-  const double elements = tensor.value() / element;
-  switch (format) {
-    case SentFormat::Fp8:
-      return Bytes(elements * (1 + kScale));
-    case SentFormat::Int8:
-      return int8_message(tensor, element);
-    case SentFormat::Int4:
-      return Bytes(elements * (0.5 + kScale));
-    case SentFormat::Computed:
-      break;
-  }
-  return tensor;
-}
+/// A tensor as a strategy sends it, and the casts of a device on either end.
+struct Sent {
+  std::optional<Bytes> bytes;
+  OpCost cast, cast_back;
+};
 
 /// Returns what casts of `tensor` cost where `parts` devices send a part each.
-SentTensor sent(Bytes tensor, SentFormat format, int parts, const PriceInputs& prices) {
+Sent sent(Bytes tensor, SentFormat format, int parts, const PriceInputs& prices) {
   if (format == SentFormat::Computed) return {};
-  const Bytes bytes = bytes_in(format, tensor, element_bytes(prices.precision));
+  const Bytes bytes = cast_bytes(format, tensor, element_bytes(prices.precision));
   const auto cast = [&](int devices) {
     OpCost cost = pass_cost((tensor + bytes) / devices, prices);
     cost.messages = 1;
@@ -96,12 +83,16 @@ int parts_of_messages(const Question& question, int layout) {
   return question.layout.layers().at(layout).degree(Dimension::Tensor);
 }
 
-/// Fills in what a strategy sends of what `cost` makes, a module or a stage.
-void add_casts(const Question& question, const PriceInputs& prices, StageCost& cost) {
+/// What passes the boundary behind a module or a stage.
+struct Boundary {
+  Sent output, gradient;
+};
+
+Boundary behind(const StageCost& cost, const Question& question, const PriceInputs& prices) {
   const Strategy& strategy = question.training().strategy;
   const int parts = parts_of_messages(question, cost.layout);
-  cost.sent_output = sent(cost.output, strategy.activation_format, parts, prices);
-  cost.sent_gradient = sent(cost.output_gradient(), strategy.gradient_format, parts, prices);
+  return {sent(cost.output, strategy.activation_format, parts, prices),
+          sent(cost.output_gradient(), strategy.gradient_format, parts, prices)};
 }
 
 /// The time of casts at a boundary: of outputs and gradients, as they leave and as they are read.
@@ -128,7 +119,19 @@ Seconds gradient_casts(const StageRole& role, int stage, const BoundaryCasts& ab
 void add_message_casts(const Plan& plan, const PriceInputs& prices,
                        std::vector<StageCost>& stages) {
   if (!casts_messages(plan.question.training().strategy)) return;
-  for (StageCost& stage : stages) add_casts(plan.question, prices, stage);
+  for (int s = 0; s < static_cast<int>(stages.size()); ++s) {
+    const Boundary above = behind(stages[s], plan.question, prices);
+    stages[s].sent_output = above.output.bytes;
+    stages[s].sent_gradient = above.gradient.bytes;
+    MessageCasts& casts = stages[s].casts;
+    casts.output = above.output.cast;
+    casts.gradient_read = above.gradient.cast_back;
+    const int before = stage_before(plan.question.training().strategy, s);
+    if (before < 0) continue;
+    const Boundary below = behind(stages[before], plan.question, prices);
+    casts.output_read = below.output.cast_back;
+    casts.gradient = below.gradient.cast;
+  }
 }
 
 bool casts_messages(const Strategy& strategy) {
@@ -140,13 +143,12 @@ StageTime cast_time(const Question& question, const PriceInputs& prices,
                     const std::vector<StageCost>& modules, std::vector<int> rank_of_stage) {
   const Strategy& strategy = question.training().strategy;
   if (!casts_messages(strategy) || rank_of_stage.empty()) return {};
-  std::vector<BoundaryCasts> behind;  // each module
-  behind.reserve(modules.size());
-  for (StageCost module : modules) {
-    add_casts(question, prices, module);
-    const SentTensor &output = module.sent_output, &gradient = module.sent_gradient;
-    behind.push_back({output.cast.whole(), output.cast_back.whole(), gradient.cast.whole(),
-                      gradient.cast_back.whole()});
+  std::vector<BoundaryCasts> boundaries;  // behind each module
+  boundaries.reserve(modules.size());
+  for (const StageCost& module : modules) {
+    const auto [output, gradient] = behind(module, question, prices);
+    boundaries.push_back({output.cast.whole(), output.cast_back.whole(), gradient.cast.whole(),
+                          gradient.cast_back.whole()});
   }
   const int stages = static_cast<int>(rank_of_stage.size());
   const auto roles = make_roles(strategy, stages, question.training().schedule.kind->sends_lists);
@@ -155,12 +157,12 @@ StageTime cast_time(const Question& question, const PriceInputs& prices,
     const auto apart = [&](int other) { return ranks[stage] != ranks[other]; };
     const int before = stage_before(strategy, stage);
     const bool reads = before >= 0 && apart(before);
-    const BoundaryCasts below = reads ? behind[first - 1] : BoundaryCasts{};
+    const BoundaryCasts below = reads ? boundaries[first - 1] : BoundaryCasts{};
     const bool read = stage + 1 < stages && apart(stage + 1);
-    const BoundaryCasts above = read ? behind[last - 1] : BoundaryCasts{};
+    const BoundaryCasts above = read ? boundaries[last - 1] : BoundaryCasts{};
     Seconds time = below.output_read;
     for (const int next : stages_after(strategy, stage, stages)) {
-      if (apart(next)) time += behind[last - 1].output;
+      if (apart(next)) time += boundaries[last - 1].output;
     }
     const StageRole& role = roles[stage];
     const Seconds crossing = gradient_casts(role, stage, above, below);

@@ -139,10 +139,10 @@ void OpLowering::receive_gradients(const Op& op) {
   const int messages = list ? int{whole_list} : costs_.gradients_read(op);
   for (int left = messages; left > 0; --left) {
     message(Opcode::Receive, Cargo::Gradient, op, op.stage + 1, op.stage);
-    const SentTensor* cast = costs_.cast_gradient(op.stage + 1, op.stage, op.micro_batch);
+    const auto cast = costs_.cast_gradient(op.stage + 1, op.stage, op.micro_batch);
     if (!cast) continue;
     writer_.allocate(op, MemoryClass::Boundary, costs_.of_stage(op).output_gradient());
-    writer_.free(op, MemoryClass::Boundary, *cast->bytes);
+    writer_.free(op, MemoryClass::Boundary, *cast);
   }
 }
 

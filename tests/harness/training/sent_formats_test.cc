@@ -7,11 +7,11 @@
 #include <limits>
 
 #include "base/random.h"
+#include "sim/plan/schedules/message_bytes.h"
 #include "tests/harness/support/training.h"
 #include "tests/harness/support/written_network.h"
 #include "validate/cpu/layers/cast_kernels.h"
 #include "validate/executors/settled_program.h"
-#include "validate/network/message_bytes.h"
 
 namespace interlock::sent_formats_test {
 namespace {
@@ -149,9 +149,41 @@ TEST_CASE("global training with casts learns what stages in plain loops learn") 
   }
 }
 
+const std::string kMlp = R"({"kind": "residual-mlp", "input_size": 6, "layers": 3,
+    "hidden_size": 64, "classes": 4})";
+
+TEST_CASE("gradients that come after an op has computed again are cast back, too") {
+  const auto losses = [](const std::string& early) {
+    return train(make_training({.model = kMlp,
+                                .strategy = casts(R"("kind": "global")", "fp8", "int4"),
+                                .schedule = R"({"kind": "1f1b", "early_recompute": )" + early + "}",
+                                .devices = 4,
+                                .micro_batches = 4,
+                                .steps = 3,
+                                .more_training = R"(, "recompute": "full")"}),
+                 RunMode::Clock, {.poison = true})
+        .losses;
+  };
+  CHECK(losses("true") == losses("false"));
+}
+
+TEST_CASE("inputs that are learnt from again are not cast") {
+  const auto refusal = [](const std::string& format) {
+    const std::string strategy = R"({"kind": "local", "activation_format": ")" + format + "\"}";
+    return why_not_trainable(
+        job_of(make_training({.model = kMlp,
+                              .strategy = strategy,
+                              .schedule = R"({"kind": "dgl", "queue": {"buffered": 4}})",
+                              .devices = 4,
+                              .micro_batches = 4})));
+  };
+  CHECK(refusal("training").empty());
+  CHECK(refusal("fp8").find(R"(expected "activation_format": "training")") != std::string::npos);
+}
+
 TEST_CASE("stages that cast hold what is simulated, to the byte, in any order of threads") {
-  const std::string mlp = R"({"kind": "residual-mlp", "input_size": 6, "layers": 3,
-      "hidden_size": 64, "classes": 4})";
+  const std::string odd = R"({"kind": "residual-mlp", "input_size": 6, "layers": 3,
+      "hidden_size": 25, "classes": 4})";
   const std::string transformer = R"({"kind": "transformer", "layers": 2, "hidden_size": 16,
       "attention": "materialised", "attention_heads": 2, "vocab_size": 11, "sequence_length": 4,
       "tied_embeddings": false})";
@@ -161,7 +193,7 @@ TEST_CASE("stages that cast hold what is simulated, to the byte, in any order of
       {R"("kind": "pairwise")", R"("eager")"},
       {R"("kind": "pairwise", "gradient_every": 2)", R"({"kind": "eager", "in_flight": 3})"},
       {R"("kind": "interlocking", "n_wise": 3, "gradient": "sum")", R"("eager")"}};
-  for (const std::string& model : {mlp, transformer}) {
+  for (const std::string& model : {kMlp, odd, transformer}) {
     for (const auto& [kind, schedule] : kinds) {
       for (const std::string recompute : {"none", "full"}) {
         if (schedule == R"("zb-h1")" && recompute == "full") continue;  // refused

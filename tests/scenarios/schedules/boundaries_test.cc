@@ -102,6 +102,39 @@ TEST_CASE("a cast takes as long as the host needs to issue it, on either end") {
   CHECK(step("", R"({"kernel_issue": "2 ms"})") == doctest::Approx(step("", "{}")));
 }
 
+TEST_CASE("a slow device is slow in its own casts, and in no others") {
+  const double bytes = kOutput / 2 * (1 + 4.0 / 128), cast = (kOutput + bytes) / kBandwidth;
+  const double wire = 2 * bytes / kWire;
+  const auto step = [](const std::string& variation) {
+    return step_of(run(in_a_row(2, {R"(training.strategy={"kind": "global",
+                                    "activation_format": "fp8", "gradient_format": "fp8"})",
+                                    "variation=" + variation})));
+  };
+  const double slow = 33 * kMillisecond + 2 * cast + 10 * 2 * cast + wire;
+  CHECK(step(R"({"stragglers": [{"rank": 1, "slowdown": 10}]})") == doctest::Approx(slow));
+  CHECK(step(R"({"speeds": [1, 0.1]})") == doctest::Approx(slow));
+  INFO("machines whose memory differs: the profile has measured passes on both, and no casts");
+  const auto machine = [](const std::string& bandwidth) {
+    return R"({"kind": "machine", "nodes": 1, "port": {"bandwidth": "1 EB/s"}, "cards":
+               {"bandwidth": "500 MB/s"}, "device": {"memory": "80 GB", "efficiency": "peak",
+               "peak": {"bf16": "1 EFLOP/s"}, "memory_bandwidth": ")" +
+           bandwidth + "\"}}";
+  };
+  for (const auto& [first, second] : {std::pair(1, 4), std::pair(4, 1)}) {
+    const ScenarioResult result =
+        run(in_a_row(2, {R"(cluster={"machines": [)" + machine(std::to_string(first) + " GB/s") +
+                             ", " + machine(std::to_string(second) + " GB/s") + "]}",
+                         R"(training.strategy={"kind": "global", "activation_format": "fp8",
+                             "gradient_format": "fp8"})"}));
+    const auto busy = [&](std::size_t device) {
+      const DeviceMetrics& metrics = result.measurement.metrics.devices.at(device);
+      return metrics.busy * step_of(result);
+    };
+    CHECK(busy(0) == doctest::Approx(3 * kMillisecond + 2 * cast / first));
+    CHECK(busy(1) == doctest::Approx(3 * kMillisecond + 2 * cast / second));
+  }
+}
+
 TEST_CASE("tensor devices that send a part each cast that part, and all that they gathered") {
   // Two nodes of two tensor devices; memory of 1 GB/s, cards of 1 MB/s: one output goes up, and its
   // gradient comes down, each in two parts.

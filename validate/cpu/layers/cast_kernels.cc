@@ -8,7 +8,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "validate/network/message_bytes.h"
+#include "sim/plan/schedules/message_bytes.h"
 
 namespace interlock {
 namespace {
