@@ -70,19 +70,20 @@ double first_rate(const std::vector<ReadResult>& results, std::size_t r,
   return rates[first];
 }
 
-/// Returns the best rate of end-to-end training without stale weights, among results that differ
-/// from `r` in the last path at most; 0 if none of them trains so.
+/// Returns the best rate of end-to-end training without stale weights that fits, among results that
+/// differ from `r` in the last path at most; if none fits, the best of all; 0 if none trains so.
 double best_pipeline(const std::vector<ReadResult>& results, std::size_t r,
                      const std::vector<double>& rates) {
-  double best = 0;
+  double best = 0, fitting = 0;
   for (std::size_t other = 0; other < results.size(); ++other) {
     const ReadResult& result = results[other];
     const bool fresh = result.value("most_staleness").value_or(0) == 0;
     const bool end_to_end = result.strategy.starts_with("global");  // messages may be cast
     if (!end_to_end || !fresh || !differ_in_the_last(result, results[r])) continue;
     best = std::max(best, rates[other]);
+    if (result.fits) fitting = std::max(fitting, rates[other]);
   }
-  return best;
+  return fitting > 0 ? fitting : best;
 }
 
 std::vector<Value> values_of(const Entry& entry, const std::vector<ReadResult>& results) {

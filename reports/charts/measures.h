@@ -33,7 +33,7 @@ std::vector<std::string> measure_names();
 
 /// Returns the measures that `list` names, with commas between them: "step_time,memory". `speed_up`
 /// is over the first result; `gain` over the first whose swept values are the same but for the last
-/// path; `break_even` over the best of those that train end to end without stale weights.
+/// path; `break_even` over the best that trains end to end without stale weights and fits.
 /// Throws: Error for an unknown name. REQUIRES: results is not empty.
 std::vector<Measured> measured(const std::string& list, const std::vector<ReadResult>& results);
 

@@ -157,7 +157,7 @@ std::string meaning(const std::vector<Measured>& measures, const std::vector<Rea
       {"useful", "useful: no heads, recompute or extra traversals"},
       {"speed_up", "speed-up: throughput over that of " + first},
       {"gain", "gain: throughput over that of " + (swept.empty() ? first : swept.back().label)},
-      {"break_even", "break-even K: throughput over that of the better pipeline"},
+      {"break_even", "break-even K: throughput over that of the best pipeline that fits"},
       {"memory", "memory: the peak of the fullest device"},
       {"stash", "stash: activations kept, of the device that keeps most"},
       {"traffic", "traffic: bytes of a step on all links"}};

@@ -85,7 +85,7 @@ void add_devices(const OuterShares& shares, const Metrics& outer, Metrics& metri
     DeviceMetrics& device = metrics.devices[d];
     const double updating = shares.outer > Seconds(0) ? outer.devices.at(d).busy : 0;
     const Seconds updates = updating * shares.outer_steps * shares.outer;
-    const Seconds waiting = shares.after - shares.before - updates;
+    const Seconds waiting = std::max(shares.after - shares.before - updates, Seconds(0));
     for (double& part : device.time) part = shares.share(part, 0);
     device.time[static_cast<std::size_t>(TimeUse::Update)] += updates / shares.after;
     device.time[exposed] += waiting / shares.after;

@@ -114,7 +114,8 @@ TEST_CASE("futures are never slower than phases, and gain as times vary more") {
 }
 
 TEST_CASE("tables rank schedules otherwise than runs do: messages turn Chimera and Hanayo over") {
-  // Klenk et al. (arXiv 2605.24006) claim so in their abstract, which gives no numbers.
+  // Barley, Leis, Klenk and Fröning (arXiv 2605.24006) claim so in their abstract, which gives no
+  // numbers.
   const Paper paper("tabular");
   const std::string free = "1000 PB/s", slow = "5 Gb/s";
   const auto gain = [&](const std::string& costs, const std::string& micro_batches,

@@ -171,31 +171,6 @@ TEST_CASE("a sweep draws the measures that it is asked for") {
                        doctest::Contains("did you mean \"step_time\"?"), Error);
 }
 
-TEST_CASE("a break-even K is over the better pipeline, with the rest of the sweep equal") {
-  // Steps of 8 and 5 s of pipelines, 2 s of one with stale weights and 4 s of pairs; at the slower
-  // link 10, 20, 1 and 2 s. Pairs may need 5 / 4 and 10 / 2 times the steps.
-  const double steps[] = {8, 5, 2, 4, 10, 20, 1, 2};
-  const char* names[] = {"1F1B", "ZB-V", "PipeDream", "pairwise"};
-  std::vector<ReadResult> results;
-  for (int i = 0; i < 8; ++i) {
-    ReadResult& result = results.emplace_back(sweep_of({"global"}).front());
-    result.strategy = i % 4 == 3 ? "pairwise" : "global";
-    result.swept = {{"cluster.link.bandwidth", i < 4 ? "2 Gb/s" : "1 Gb/s", std::nullopt},
-                    {"training", names[i % 4], std::nullopt}};
-    result.values["step_time_s"] = steps[i];
-    result.values["samples_per_s"] = 64 / steps[i];
-    result.values["most_staleness"] = i % 4 == 2 ? 3 : 0;
-  }
-  results[4].strategy += ", activations in fp8";  // is end to end all the same
-  const std::vector<Measured> found = measured("break_even", results);
-  const double expected[] = {5.0 / 8, 1, 5.0 / 2, 5.0 / 4, 1, 10.0 / 20, 10, 5};
-  for (std::size_t i = 0; i < 8; ++i) {
-    CHECK(*found[0].values[i] == doctest::Approx(expected[i]));
-  }
-  for (ReadResult& result : results) result.strategy = "pairwise";
-  CHECK(shown(measured("break_even", results)[0], 3) == "–");
-}
-
 TEST_CASE("more curves than looks are divided among panels by the first path, with equal axes") {
   std::vector<ReadResult> results;
   for (int model = 0; model < 5; ++model) {

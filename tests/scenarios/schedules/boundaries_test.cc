@@ -115,17 +115,22 @@ TEST_CASE("a slow device is slow in its own casts, and in no others") {
   CHECK(step(R"({"speeds": [1, 0.1]})") == doctest::Approx(slow));
   INFO("machines whose memory differs: the profile has measured passes on both, and no casts");
   const auto machine = [](const std::string& bandwidth) {
-    return R"({"kind": "machine", "nodes": 1, "port": {"bandwidth": "1 EB/s"}, "cards":
+    return R"({"kind": "machine", "nodes": 1, "port": {"bandwidth": "1000000 TB/s"}, "cards":
                {"bandwidth": "500 MB/s"}, "device": {"memory": "80 GB", "efficiency": "peak",
                "peak": {"bf16": "1 EFLOP/s"}, "memory_bandwidth": ")" +
            bandwidth + "\"}}";
   };
   for (const auto& [first, second] : {std::pair(1, 4), std::pair(4, 1)}) {
-    const ScenarioResult result =
-        run(in_a_row(2, {R"(cluster={"machines": [)" + machine(std::to_string(first) + " GB/s") +
-                             ", " + machine(std::to_string(second) + " GB/s") + "]}",
-                         R"(training.strategy={"kind": "global", "activation_format": "fp8",
-                             "gradient_format": "fp8"})"}));
+    const JsonValue text = document(
+        R"({"model": {"kind": "profile", "modules": [{"repeat": 2, "forward": "1 ms",
+            "backward_input": "1 ms", "backward_weight": "1 ms", "output": "1 MiB"}]},
+            "cluster": {"machines": [)" +
+            machine(std::to_string(first) + " GB/s") + ", " +
+            machine(std::to_string(second) + " GB/s") +
+            R"(]}, "parallel": {"pipeline": 2}, "training": {"micro_batches": 1, "steps": 1,
+            "strategy": {"kind": "global", "activation_format": "fp8", "gradient_format": "fp8"}}})",
+        {});
+    const ScenarioResult result = run_scenario(load_questions(text).front(), false);
     const auto busy = [&](std::size_t device) {
       const DeviceMetrics& metrics = result.measurement.metrics.devices.at(device);
       return metrics.busy * step_of(result);
