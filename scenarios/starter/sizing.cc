@@ -429,7 +429,7 @@ std::optional<NearTie> near_tie(const Sizing& sizing) {
   const auto price = [&](const SizedPlan& row) {
     return SizePrice{row.time, cost_of(sizing, row)};
   };
-  // Of sizes of one machine the errors have a part in common.
+  // The errors of sizes of one machine have a part in common.
   const bool between = first.machine == next.machine;
   double TimeRange::*const error = between ? &TimeRange::between : &TimeRange::typical;
   const auto typical = [&](const SizedPlan& row) { return (*row.confidence.range).*error; };

@@ -128,7 +128,8 @@ TEST_CASE("a slow device is slow in its own casts, and in no others") {
             machine(std::to_string(first) + " GB/s") + ", " +
             machine(std::to_string(second) + " GB/s") +
             R"(]}, "parallel": {"pipeline": 2}, "training": {"micro_batches": 1, "steps": 1,
-            "strategy": {"kind": "global", "activation_format": "fp8", "gradient_format": "fp8"}}})",
+            "strategy": {"kind": "global", "activation_format": "fp8",
+                         "gradient_format": "fp8"}}})",
         {});
     const ScenarioResult result = run_scenario(load_questions(text).front(), false);
     const auto busy = [&](std::size_t device) {
