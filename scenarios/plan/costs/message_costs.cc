@@ -83,7 +83,7 @@ int parts_of_messages(const Question& question, int layout) {
   return question.layout.layers().at(layout).degree(Dimension::Tensor);
 }
 
-/// What passes the boundary behind a module or a stage.
+/// A boundary behind a module or a stage, and what passes it.
 struct Boundary {
   Sent output, gradient;
 };
