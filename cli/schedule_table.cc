@@ -72,7 +72,7 @@ what each does.
 
 ![Bubble against stash of every schedule, messages free and slow](schedules.svg)
 
-A dot is a schedule at the size below. A line leads from it to where messages of a quarter of the
+A dot is a schedule at the size below. An arrow leads from it to where messages of a quarter of the
 forward of a device's share take it: schedules that send more, or have less ahead, rise further.
 Local schedules hand on activations alone and wait for nothing.
 
@@ -163,7 +163,8 @@ std::string schedule_map() {
                    .y_label = "bubble (%)",
                    .curves = {{}, {}},
                    .dots = Dots::Drawn,
-                   .x_marks = {1, 2, 4, 8, 16, 32}};
+                   .x_marks = {1, 2, 4, 8, 16, 32},
+                   .arrows = true};
   ChartPanel flushing = panel, others = panel;
   flushing.y_label += ", schedules that flush";
   others.y_label += ", without a flush";

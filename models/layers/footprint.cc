@@ -27,8 +27,8 @@ double basis_bytes(const WeightCount& weights, const OptimizerRule& rule) {
   return kFp32 * (rule.shorter_sides ? weights.least_squares : weights.squares);
 }
 
-/// Returns the bytes of moments, and of what they are turned by.
-double moment_bytes(const WeightCount& weights, const OptimizerRule& rule) {
+/// Returns the bytes of moments of any kind of optimiser, and of what they are turned by.
+double moment_bytes_of_kind(const WeightCount& weights, const OptimizerRule& rule) {
   const double all = static_cast<double>(weights.all);
   const double first = stored_bytes(rule.first), second = stored_bytes(rule.second);
   switch (rule.kind) {
@@ -47,6 +47,12 @@ double moment_bytes(const WeightCount& weights, const OptimizerRule& rule) {
       return all * (first + second) + 2 * basis_bytes(weights, rule);
   }
   CHECK(false, "an optimiser should be one of the seven");
+}
+
+/// Returns the bytes of all states but the masters.
+double moment_bytes(const WeightCount& weights, const OptimizerRule& rule) {
+  const double feedback = rule.feedback ? stored_bytes(*rule.feedback) : 0;
+  return moment_bytes_of_kind(weights, rule) + static_cast<double>(weights.all) * feedback;
 }
 
 /// Returns the bytes of the weights, whose matrices take `matrix` bytes each.

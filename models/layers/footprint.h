@@ -47,6 +47,8 @@ struct OptimizerRule {
   bool shorter_sides = false;               // BasisRotation: they alone have bases
   int basis_every = 10;                     // BasisRotation: updates from a basis to the next
   int predictions = 0;  // copies of the weights that an update makes, moved on along its moments
+  /// Format of what an update keeps for the next one to correct, a number for each weight.
+  std::optional<NumberFormat> feedback = {};
 
   OptimizerRule(Optimizer optimizer = Optimizer::SgdMomentum) : kind(optimizer) {}
   bool operator==(const OptimizerRule&) const = default;

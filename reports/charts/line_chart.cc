@@ -63,6 +63,24 @@ std::string mark(const ChartPoint& point, Dots dots, const Look& curve, const Ax
          tooltip(tip) + (sign.starts_with("<circle") ? "</circle>\n" : "</path>\n");
 }
 
+/// Returns the head of an arrow along the last part of `guide`, short of the dot there; none if the
+/// part is hardly longer.
+std::string arrow_head(const ChartCurve& guide, const Axes& axes) {
+  constexpr double kDot = 4, kLong = 7, kWide = 3;
+  if (guide.size() < 2) return "";
+  const ChartPoint &from = guide[guide.size() - 2], &to = guide.back();
+  const double x = axes.x.at(to.x), y = axes.y.at(to.y);
+  const double across = x - axes.x.at(from.x), down = y - axes.y.at(from.y);
+  const double length = std::hypot(across, down);
+  if (!(length > kDot + kLong)) return "";
+  const auto at = [&](double back, double aside) {
+    return svg_number(x - (across * back + down * aside) / length) + " " +
+           svg_number(y - (down * back - across * aside) / length);
+  };
+  return "<path fill=\"#999999\" d=\"M" + at(kDot, 0) + "L" + at(kDot + kLong, kWide) + "L" +
+         at(kDot + kLong, -kWide) + "Z\"/>\n";
+}
+
 /// Returns name and numbers of `point`: all digits in a file, a few on a page.
 std::string tip_of(const ChartPoint& point, const ChartPanel& panel, const std::string& curve,
                    bool page) {
@@ -162,7 +180,10 @@ std::string draw(const LineChart& chart, const ChartPanel& panel, const Place& a
   const Axes axes = axes_of(panel, at);
   std::string text = marks_up(axes.y, axes.x.begin, axes.x.end, panel.y_label);
   text += marks_across(axes.x, axes.y.begin, panel.x_label);
-  for (const ChartCurve& guide : panel.guides) text += path(guide, {"#999999", "2 2"}, axes);
+  for (const ChartCurve& guide : panel.guides) {
+    text += path(guide, {"#999999", "2 2"}, axes);
+    if (panel.arrows) text += arrow_head(guide, axes);
+  }
   Words words(axes, panel);
   for (std::size_t c = 0; c < panel.curves.size(); ++c) {
     const bool joined = c >= chart.unjoined.size() || !chart.unjoined[c];

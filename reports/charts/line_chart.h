@@ -35,6 +35,7 @@ struct ChartPanel {
   Dots dots = Dots::None;
   std::vector<double> x_marks = {}, y_marks = {};  // of a logarithmic axis; empty: it is linear
   std::vector<ChartCurve> guides = {};             // grey lines to read points by
+  bool arrows = false;                             // guides have heads at their ends
 };
 
 struct LineChart {

@@ -423,7 +423,12 @@ ContractObject optimizer() {
            "Copies of the weights that each update makes beside the newest, moved on along the "
            "first moment: 1 is what forwards read (PipeOptim, arXiv 2312.00839), 2 what forwards "
            "and backwards read (SpecTrain, arXiv 1809.02839). For schedules that do not flush, "
-           "without ZeRO."}}};
+           "without ZeRO."},
+          {"error_feedback", one_of({"none", "fp32", "fp16", "bf16", "fp8", "int8"}), "none",
+           "Format of a number for each weight that an update keeps, and the next one reads, to "
+           "correct what a stale gradient has missed (error feedback, arXiv 2606.30634; that it is "
+           "one number is assumed, as its text was not at hand). For schedules that do not "
+           "flush."}}};
 }
 
 ContractObject wide_layers() {

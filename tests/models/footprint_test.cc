@@ -173,6 +173,22 @@ TEST_CASE("predicted weights are written by the update that they are ahead of") 
   CHECK(update_work(1000, rule, Precision::Bf16)[0].bytes.value() == 1000 * (28 + 4));
 }
 
+TEST_CASE("what an update keeps to correct is a number more, read and written") {
+  for (const Optimizer kind : {Optimizer::Adam, Optimizer::Muon}) {
+    OptimizerRule rule(kind);
+    const Footprint plain = footprint(1000, rule, Precision::Bf16);
+    const double bytes = update_work(1000, rule, Precision::Bf16)[0].bytes.value();
+    for (const auto& [format, size] :
+         {std::pair(NumberFormat::Fp32, 4), std::pair(NumberFormat::Bf16, 2)}) {
+      rule.feedback = format;
+      const Footprint held = footprint(1000, rule, Precision::Bf16);
+      CHECK((held.optimizer - plain.optimizer).value() == 1000 * size);
+      CHECK(held.total() - plain.total() == held.optimizer - plain.optimizer);
+      CHECK(update_work(1000, rule, Precision::Bf16)[0].bytes.value() - bytes == 2 * 1000 * size);
+    }
+  }
+}
+
 TEST_CASE("no parameters need no update") {
   CHECK(update_work(0, Optimizer::Adam, Precision::Bf16).empty());
 }

@@ -106,6 +106,19 @@ TEST_CASE("logarithmic axes go both ways, and a cross stands in its own place") 
   CHECK(holds(svg, "d=\"M250 222l8 8m0 -8l-8 8\""));
 }
 
+TEST_CASE("a guide with a head points to its end, short of the dot there") {
+  ChartPanel panel{"x", "y", {{{.x = 0, .y = 8}, {.x = 10, .y = 2}}}};
+  panel.guides = {{{.x = 0, .y = 2}, {.x = 10, .y = 2}}, {{.x = 10, .y = 2}, {.x = 10, .y = 2.1}}};
+  const auto drawn = [&] { return line_chart_svg({.names = {"one"}, .panels = {panel}}); };
+  const std::string head = "d=\"M440 291L433 294L433 288Z\"";
+  CHECK(!holds(drawn(), head));
+  panel.arrows = true;
+  CHECK(holds(drawn(), head));
+  INFO("the other is too short for one");
+  const std::string svg = drawn();
+  CHECK(svg.find("Z\"") == svg.rfind("Z\""));
+}
+
 TEST_CASE("words of points keep clear of what the axis is of") {
   // Points at the top of 260, at y = 96, and three quarters down, at 291.
   ChartPanel panel{"x",

@@ -74,6 +74,8 @@ OptimizerRule read_optimizer(const JsonNode& node, Diagnostics& diagnostics) {
   moment("second_moment", rule.second);
   read_bases(section, rule);
   read_predictions(section, rule);
+  const int feedback = section.choice("error_feedback");
+  if (feedback > 0) rule.feedback = kMoments[static_cast<std::size_t>(feedback) - 1];
   section.finish();
   return rule;
 }
@@ -91,14 +93,18 @@ void check_optimizer(const Question& question, const JsonNode& document, Diagnos
   if (rule.kind == Optimizer::BasisRotation && zero_stage >= 3) {
     refuse("divides every matrix, and basis-rotation turns whole ones; expected 0 to 2");
   }
-  if (rule.predictions == 0) return;
-  if (zero_stage > 0) refuse("predicted weights are whole on every device; expected 0");
-  const SchedulePolicy& policy = training.schedule;
-  if (policy.kind->flushes) {
-    report(diagnostics, document.child("training").child("optimizer").child("predictions"),
-           "every gradient of " + policy.kind->name +
-               " is of the newest weights, so that there is nothing to predict; expected 0");
+  if (rule.predictions > 0 && zero_stage > 0) {
+    refuse("predicted weights are whole on every device; expected 0");
   }
+  const ScheduleEntry& schedule = *training.schedule.kind;
+  if (!schedule.flushes) return;
+  const auto nothing_to = [&](const char* key, const char* what) {
+    report(diagnostics, document.child("training").child("optimizer").child(key),
+           "every gradient of " + schedule.name +
+               " is of the newest weights, so that there is nothing to " + what);
+  };
+  if (rule.predictions > 0) nothing_to("predictions", "predict; expected 0");
+  if (rule.feedback) nothing_to("error_feedback", "correct; expected \"none\"");
 }
 
 }  // namespace interlock

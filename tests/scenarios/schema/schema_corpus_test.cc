@@ -61,6 +61,7 @@ const std::set<std::string> kNeedsTheLoader = {
     "dualpipe_odd_ranks",
     "dualpipe_too_few",
     "dualpipe_v_split",
+    "error_feedback_of_1f1b",
     "experts_do_not_divide",
     "experts_of_dense_model",
     "frozen_readout",
