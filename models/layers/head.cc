@@ -151,6 +151,9 @@ void add_work(std::vector<Work>& works, const Work& work) {
         known.replayed == work.replayed && known.awaited == work.awaited &&
         known.wide == work.wide && known.flops * work.launches == work.flops * known.launches &&
         known.bytes * work.launches == work.bytes * known.launches) {
+      if (known.counted || work.counted) {
+        known.counted = counted_flops(known) + counted_flops(work);
+      }
       known.flops += work.flops;
       known.bytes += work.bytes;
       known.launches += work.launches;

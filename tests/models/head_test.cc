@@ -107,6 +107,15 @@ TEST_CASE("copies of equal layers are merged into kernels of more launches") {
       CHECK(sum(two.modules[0].head.work) - sum(one.modules[0].head.work) ==
             sum(copied.forward) + sum(copied.backward_input) + sum(copied.backward_weight));
     }
+    const auto counted = [](const std::vector<Work>& works) {
+      double all = 0;
+      for (const Work& work : works) all += counted_flops(work).value();
+      return all;
+    };
+    const Module& copied = two.modules[2];
+    CHECK(counted(two.modules[0].head.work) - counted(one.modules[0].head.work) ==
+          counted(copied.forward) + counted(copied.backward_input) +
+              counted(copied.backward_weight));
   }
 }
 
