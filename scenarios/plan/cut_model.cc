@@ -259,8 +259,9 @@ CutModel cut_model(const Question& question) {
   if (cut_already && !cut.rank_of_stage.empty()) return cut;
   const RankTimes times(question);
   if (!cut_already) {
-    cut.partition = balanced_partition(modules, parts, stage_time(question, times, true),
-                                       stage_time(question, times, false));
+    const bool casts = casts_messages(question.training().strategy);
+    cut.partition = balanced_partition(modules, parts, stage_time(question, times, casts),
+                                       casts ? stage_time(question, times, false) : StageTime());
     if (known) *known = cut.partition;
   }
   if (cut.rank_of_stage.empty()) {
@@ -293,7 +294,9 @@ Partition fitting_partition(Plan plan) {
         return fits ? time(stage, first, last) : Seconds(kInfinity);
       };
     };
-    plan.partition = balanced_partition(modules, by_time.stages(), fitting(true), fitting(false));
+    const bool casts = casts_messages(question.training().strategy);
+    plan.partition = balanced_partition(modules, by_time.stages(), fitting(casts),
+                                        casts ? fitting(false) : StageTime());
     for (int stage = 0; stage < by_time.stages(); ++stage) {
       const std::vector<int>& cuts = plan.partition.boundaries;
       if (!bytes.fit(stage, cuts[stage], cuts[stage + 1], careful)) return by_time;
