@@ -5,7 +5,7 @@
 #include <string>
 
 #include "scenarios/explain/change.h"
-#include "scenarios/plan/costs/message_costs.h"
+#include "sim/plan/schedules/message_bytes.h"
 #include "sim/plan/stage_cost.h"
 
 namespace interlock {

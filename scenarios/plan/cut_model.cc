@@ -7,6 +7,7 @@
 #include "scenarios/plan/costs/message_costs.h"
 #include "scenarios/plan/lower_plan.h"
 #include "scenarios/plan/step_time.h"
+#include "sim/plan/schedules/message_bytes.h"
 #include "sim/plan/stage_cost.h"
 
 namespace interlock {

@@ -16,6 +16,7 @@
 #include "scenarios/plan/costs/message_costs.h"
 #include "scenarios/plan/known_prices.h"
 #include "sim/lower/bulk_synchronous.h"
+#include "sim/plan/schedules/message_bytes.h"
 #include "sim/plan/vocabulary.h"
 
 namespace interlock {

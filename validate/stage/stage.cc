@@ -18,14 +18,19 @@ void set(StageTensors& tensors, Place place, const Block& block, std::int64_t by
   tensors.places[static_cast<std::size_t>(place)] = block ? block.data + bytes : nullptr;
 }
 
+/// Returns the format of what a channel carries.
+SentFormat format_of(const Strategy& strategy, const Channel& channel) {
+  if (channel.wire < 0) return SentFormat::Computed;
+  return channel.cargo == Cargo::Activation ? strategy.activation_format : strategy.gradient_format;
+}
+
 /// Returns the format of what a stage sends to other ranks; Computed if it sends nothing there.
 SentFormat sent_format(const Job& job, int stage, Cargo cargo) {
   const auto& channels = job.program.channels;
-  const bool leaves = std::any_of(channels.begin(), channels.end(), [&](const Channel& channel) {
+  const auto leaves = std::find_if(channels.begin(), channels.end(), [&](const Channel& channel) {
     return channel.cargo == cargo && channel.from_stage == stage && channel.wire >= 0;
   });
-  if (!leaves) return SentFormat::Computed;
-  return cargo == Cargo::Activation ? job.strategy.activation_format : job.strategy.gradient_format;
+  return leaves == channels.end() ? SentFormat::Computed : format_of(job.strategy, *leaves);
 }
 
 }  // namespace
@@ -437,13 +442,6 @@ std::int64_t Stage::sent_down_bytes() const {
   return plans_.returns_input ? 2 * plans_.plan.input : plans_.plan.input;
 }
 
-/// Returns the format of what a channel carries.
-SentFormat Stage::format_of(const Channel& channel) const {
-  if (channel.wire < 0) return SentFormat::Computed;
-  const Strategy& strategy = job_.strategy;
-  return channel.cargo == Cargo::Activation ? strategy.activation_format : strategy.gradient_format;
-}
-
 /// Returns the bytes of a cast of numbers that take `bytes`.
 std::int64_t Stage::cast_size(SentFormat format, std::int64_t bytes) const {
   return cast_bytes(format, bytes / device_.number_bytes());
@@ -451,7 +449,7 @@ std::int64_t Stage::cast_size(SentFormat format, std::int64_t bytes) const {
 
 /// Returns how many gradients a message holds: in list form, one for each loss.
 std::int64_t Stage::tensors_in(const Channel& channel) const {
-  if (format_of(channel) != SentFormat::Computed) return 1;
+  if (format_of(job_.strategy, channel) != SentFormat::Computed) return 1;
   const double numbers = channel.bytes.value() / element_bytes(job_.precision);
   return std::lround(numbers * device_.number_bytes() / static_cast<double>(sent_down_bytes()));
 }
@@ -503,7 +501,7 @@ void Stage::release(const Channel& channel, int micro_batch, MessageBlocks& bloc
 
 void Stage::receive(const Channel& channel, int micro_batch, const MessageBlocks& blocks) {
   MicroBatch& batch = under_way_[micro_batch];
-  const bool cast = format_of(channel) != SentFormat::Computed;
+  const bool cast = format_of(job_.strategy, channel) != SentFormat::Computed;
   for (const auto& [loss, block] : blocks) {
     if (channel.cargo == Cargo::Activation) {
       (cast ? batch.input_message : batch.input) = block;

@@ -94,7 +94,6 @@ class Stage {
   EndOfOp run_replay();
   void run_turn(int micro_batch);
 
-  SentFormat format_of(const Channel& channel) const;
   bool casts_output() const { return up_ != SentFormat::Computed && !replays_; }
   std::int64_t cast_size(SentFormat format, std::int64_t bytes) const;
   void take_room(MicroBatch& batch, const Traversal& traversal);

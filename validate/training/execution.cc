@@ -9,9 +9,9 @@
 
 #include "base/error.h"
 #include "base/error_summary.h"
-#include "scenarios/plan/costs/message_costs.h"
 #include "scenarios/plan/lower_plan.h"
 #include "scenarios/plan/step_time.h"
+#include "sim/plan/schedules/message_bytes.h"
 #include "validate/cpu/cpu_run.h"
 #include "validate/executors/cuda_executor.h"
 #include "validate/executors/settled_program.h"

@@ -134,11 +134,6 @@ void add_message_casts(const Plan& plan, const PriceInputs& prices,
   }
 }
 
-bool casts_messages(const Strategy& strategy) {
-  return strategy.activation_format != SentFormat::Computed ||
-         strategy.gradient_format != SentFormat::Computed;
-}
-
 StageTime cast_time(const Question& question, const PriceInputs& prices,
                     const std::vector<StageCost>& modules, std::vector<int> rank_of_stage) {
   const Strategy& strategy = question.training().strategy;

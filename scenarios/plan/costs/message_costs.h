@@ -18,9 +18,6 @@ void add_message_copies(const Plan& plan, std::vector<StageCost>& stages);
 void add_message_gathers(const Plan& plan, const PriceInputs& prices,
                          std::vector<StageCost>& stages);
 
-/// Returns whether stages send outputs or gradients in formats of their own.
-bool casts_messages(const Strategy& strategy);
-
 /// Fills in what outputs and their gradients take in the formats in which the strategy sends them.
 /// A cast is one kernel that reads one form and writes the other, issued by the host like others.
 /// Tensor devices that send a part each cast that part, gather parts as they come, and cast all.

@@ -12,6 +12,12 @@
 
 namespace interlock {
 
+/// Returns whether stages send outputs or gradients in formats of their own.
+inline bool casts_messages(const Strategy& strategy) {
+  return strategy.activation_format != SentFormat::Computed ||
+         strategy.gradient_format != SentFormat::Computed;
+}
+
 /// Returns how many numbers share a scale. Source: Dettmers et al., arXiv 2110.02861, for int8
 /// (block size recalled).
 constexpr std::int64_t numbers_of_scale(SentFormat format) {

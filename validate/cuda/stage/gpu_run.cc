@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "sim/plan/schedules/message_bytes.h"
 #include "validate/cuda/device/captured_graph.h"
 #include "validate/cuda/device/links.h"
 #include "validate/cuda/device/op_range.h"
@@ -489,8 +490,7 @@ void check(const Job& job) {
   if (job.strategy.kind == StrategyKind::Independent) {
     throw Error("independent stages are trained on CPUs; expected \"executor\": \"cpu\"");
   }
-  if (job.strategy.activation_format != SentFormat::Computed ||
-      job.strategy.gradient_format != SentFormat::Computed) {
+  if (casts_messages(job.strategy)) {
     throw Error("messages are cast on CPUs; expected \"executor\": \"cpu\"");
   }
   if (job.strategy.gradient_every > 1) {
