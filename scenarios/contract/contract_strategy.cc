@@ -69,6 +69,12 @@ ContractObject strategy_object() {
            "too, "
            "are chosen with it.",
            {"interlocking"}},
+          {"module_stages",
+           whole(1, 1e9),
+           "1",
+           "Stages of a module: each module has one loss, at its last stage, and `n_wise` counts "
+           "modules. With `n_wise` 1, `chunked`. The stages must be a multiple.",
+           {"interlocking", "pairwise"}},
           {"least_n",
            whole(1, 1e9),
            "1",
@@ -102,7 +108,7 @@ ContractObject strategy_object() {
           {"chunks",
            whole(1, 1e9),
            "required with chunked",
-           "Blocks of stages; the stages must be a multiple.",
+           "Blocks of stages, between which no gradient passes; the stages must be a multiple.",
            {"chunked"}},
           {"modules",
            whole(1, 1e9),

@@ -66,13 +66,15 @@ void n_wise(const Baseline& baseline, std::vector<Change>& changes) {
   if (!local && strategy.kind != StrategyKind::Interlocking) return;
   if (!strategy.n_of_losses.empty()) return;
   const int n = local ? 1 : strategy.n_wise;
-  const int stages = baseline.result.plan.partition.stages();
+  const int length = strategy.module_stages;
+  const int modules = baseline.result.plan.partition.stages() / length;
+  const std::string unit = length == 1 ? " stage" : " module";
   const auto add = [&](int wise) {
-    if (wise < 1 || wise > stages) return;
+    if (wise < 1 || wise > modules) return;
     changes.push_back(
         {ChangeKind::Training,
-         "losses that reach " + std::to_string(wise) +
-             (wise == 1 ? " stage: local training" : " stages"),
+         "losses that reach " + std::to_string(wise) + unit +
+             (wise == 1 ? ": local training" : "s"),
          {"training.strategy.kind=interlocking", set("training.strategy.n_wise", wise)}});
   };
   add(n + 1);

@@ -67,7 +67,7 @@ std::vector<std::string> names_for(const Strategy& strategy) {
   std::vector<std::string> names = {name_of(strategy),
                                     kinds[static_cast<std::size_t>(strategy.kind)]};
   if (strategy.kind == StrategyKind::Interlocking && strategy.n_of_losses.empty() &&
-      !strategy.sought) {
+      strategy.module_stages == 1 && !strategy.sought) {
     names.insert(names.begin(), std::to_string(strategy.n_wise) + "-wise");
   }
   return names;

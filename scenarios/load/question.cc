@@ -253,7 +253,8 @@ void fit_pairs(const Sections& sections, Training& training, const LayoutSize& l
 
 /// Fits how many stages losses reach to those that there are.
 void fit_reach(const TrainingKeys& keys, int stages, Strategy& strategy, Diagnostics& diagnostics) {
-  strategy.n_wise = std::min(strategy.n_wise, stages);
+  const int modules = std::max(1, stages / strategy.module_stages);
+  strategy.n_wise = std::min(strategy.n_wise, modules);
   const std::size_t count = strategy.n_of_losses.size();
   if (count == static_cast<std::size_t>(stages)) {
     set_reach(strategy, strategy.n_of_losses);

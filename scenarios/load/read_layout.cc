@@ -77,13 +77,14 @@ int default_stages(int ranks, const LayoutBounds& bounds) {
   }
 }
 
-void check_chunks(const ParallelKeys& parallel, int stages, int chunks, Diagnostics& diagnostics) {
-  if (stages % chunks == 0) return;
-  const int next = (stages + chunks - 1) / chunks * chunks;
+/// Reports stages that are no multiple of `divisor`, of which each of `what` has the same number.
+void check_multiple(const ParallelKeys& parallel, int stages, int divisor, const std::string& what,
+                    Diagnostics& diagnostics) {
+  if (stages % divisor == 0) return;
+  const int next = (stages + divisor - 1) / divisor * divisor;
   report(diagnostics, stages_place(parallel),
-         std::to_string(stages) + " stages make no whole number for each of the " +
-             std::to_string(chunks) + " chunks; expected parallel.stages such as " +
-             std::to_string(next));
+         std::to_string(stages) + " stages make no whole number " + what +
+             "; expected parallel.stages such as " + std::to_string(next));
 }
 
 /// Reports ranks with another number of stages than a schedule that lays stages itself gives them.
@@ -155,7 +156,13 @@ void check_stages(const ParallelKeys& parallel, const LayoutSize& layout,
                std::to_string(*bounds.modules) + " modules" + got);
   }
   if (strategy.kind == StrategyKind::Chunked) {
-    check_chunks(parallel, layout.stages, strategy.chunks, diagnostics);
+    check_multiple(parallel, layout.stages, strategy.chunks,
+                   "for each of the " + std::to_string(strategy.chunks) + " chunks", diagnostics);
+  }
+  if (strategy.kind == StrategyKind::Interlocking) {
+    const int length = strategy.module_stages;
+    check_multiple(parallel, layout.stages, length,
+                   "of modules of " + std::to_string(length) + " stages", diagnostics);
   }
   if (!bounds.parts.empty() && layout.stages != static_cast<int>(bounds.parts.size())) {
     report(diagnostics, stages_place(parallel),

@@ -21,8 +21,8 @@ constexpr std::size_t kMostNamesTold = 8;
 bool is_global(const Strategy& strategy) { return strategy.kind == StrategyKind::Global; }
 
 /// Returns whether `entry` can train by `strategy`. The list form is defined for a loss that
-/// reaches N stages, so it has no chunks and no overlapping blocks; PPLL's queues carry activations
-/// only.
+/// reaches N stages, so it has no chunks, modules of several stages or overlapping blocks; PPLL's
+/// queues carry activations only.
 bool fits(const ScheduleEntry& entry, const Strategy& strategy) {
   const StrategyKind kind = strategy.kind;
   if (kind == StrategyKind::Inference) return entry.infers;
@@ -32,7 +32,8 @@ bool fits(const ScheduleEntry& entry, const Strategy& strategy) {
     case Trains::Partial:
       return !is_global(strategy);
     case Trains::NWise:
-      return kind == StrategyKind::Local || kind == StrategyKind::Interlocking;
+      return kind == StrategyKind::Local ||
+             (kind == StrategyKind::Interlocking && strategy.module_stages == 1);
     case Trains::Local:
       return kind == StrategyKind::Local || kind == StrategyKind::Greedy ||
              kind == StrategyKind::Tree || kind == StrategyKind::ForwardForward;

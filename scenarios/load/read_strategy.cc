@@ -40,6 +40,12 @@ void read_reach(Section& section, StrategyKeys& keys) {
            "or \"auto\", got " +
                described(*keys.reach->value));
   }
+  strategy.module_stages = section.count("module_stages");
+  if (strategy.module_stages > 1 && (strategy.sought || !strategy.n_of_losses.empty())) {
+    report(section.diagnostics(), *section.get("module_stages"),
+           "gives modules one loss each; expected \"n_wise\" as one number of modules, got " +
+               described(*keys.reach->value));
+  }
   if (strategy.sought) return;
   for (const char* key : {"least_n", "slowdown"}) {
     if (const auto node = section.get(key)) {

@@ -237,7 +237,7 @@ void Collector::fill_shares(std::size_t r, DeviceMetrics& device) const {
   double& bubble = device.time[static_cast<std::size_t>(TimeUse::Bubble)];
   if (!idle_.exact()) {  // what is neither work nor waiting
     double& exposed = device.time[static_cast<std::size_t>(TimeUse::Exposed)];
-    exposed = std::min(exposed, 1 - device.busy);
+    exposed = std::min(exposed, std::max(0.0, 1 - device.busy));  // busy, too, is a rounded sum
     bubble = 1 - device.busy - exposed;
   }
   // A difference of sums: where it is nothing, rounding may leave its last bits.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <utility>
 
 #include "tests/papers/support/paper.h"
 
@@ -184,6 +185,27 @@ TEST_CASE("today: at 1 Gb/s local losses break even where 1F1B's round trips say
     CHECK(paper.step({name, "ZB-V"}) > paper.step({name, "1F1B"}));
     tell(name + ", break-even K", pipeline / (64 * message),
          paper.step({name, "1F1B"}) / paper.step({name, "local"}));
+  }
+}
+
+TEST_CASE(
+    "today: with enough in flight a link of 1 Gb/s carries messages alone, however long modules") {
+  // 64 messages of 8192 tokens, one after the other; gradients go the other way. A module of m
+  // stages keeps a micro-batch for m messages up and, with m - 1 down, for 2 m: m or fewer in
+  // flight leave the link idle.
+  const Paper paper("interlocking-modules", {},
+                    {{"1 Gb/s"},
+                     {"1 G", "8 G"},
+                     {"local", "modules of 2, 2 in flight", "modules of 2, 4 in flight",
+                      "modules of 4, 4 in flight", "modules of 4, 8 in flight"}});
+  for (const auto& [name, width] : {std::pair{"1 G", 2048}, {"8 G", 4096}}) {
+    const double messages = 64 * (8192.0 * width * 2 * 8 / 1e9 + 5e-6);
+    for (const char* strategy :
+         {"local", "modules of 2, 4 in flight", "modules of 4, 8 in flight"}) {
+      CHECK(paper.step({name, strategy}) == doctest::Approx(messages).epsilon(0.001));
+    }
+    CHECK(paper.step({name, "modules of 2, 2 in flight"}) > 1.05 * messages);
+    CHECK(paper.step({name, "modules of 4, 4 in flight"}) > 1.5 * messages);
   }
 }
 

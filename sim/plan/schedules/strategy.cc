@@ -18,6 +18,9 @@ bool reaches(const Strategy& strategy, int loss, int stage) {
   return stage <= loss && loss - stage < reach_of(strategy, loss);
 }
 
+/// Returns the last stage of the block of `length` stages in which `stage` is.
+int last_of_block(int stage, int length) { return stage - stage % length + length - 1; }
+
 /// Returns the furthest loss whose gradient reaches `stage`.
 int furthest_loss(const Strategy& strategy, int stages, int stage) {
   switch (strategy.kind) {
@@ -28,15 +31,16 @@ int furthest_loss(const Strategy& strategy, int stages, int stage) {
     case StrategyKind::ForwardForward:
       return stage;
     case StrategyKind::Interlocking: {
-      if (strategy.n_of_losses.empty()) return std::min(stage + strategy.n_wise - 1, stages - 1);
+      if (strategy.n_of_losses.empty()) {
+        const int own = last_of_block(stage, strategy.module_stages);
+        return std::min(own + (strategy.n_wise - 1) * strategy.module_stages, stages - 1);
+      }
       int loss = stages - 1;
       while (!reaches(strategy, loss, stage)) --loss;  // its own does
       return loss;
     }
-    case StrategyKind::Chunked: {
-      const int length = stages / strategy.chunks;
-      return stage - stage % length + length - 1;
-    }
+    case StrategyKind::Chunked:
+      return last_of_block(stage, stages / strategy.chunks);
     case StrategyKind::Overlapping:
       return strategy.recompute_shared_forward ? stage : std::min(stage + 1, stages - 1);
     case StrategyKind::BackLink:
@@ -68,7 +72,8 @@ std::vector<std::vector<int>> losses_of_stages(const Strategy& strategy, int sta
   for (int stage = 0; stage < stages; ++stage) {
     const int furthest = furthest_loss(strategy, stages, stage);
     for (int loss = nearest_loss(strategy, stages, stage, furthest); loss <= furthest; ++loss) {
-      const bool passes_by = !strategy.n_of_losses.empty() && !reaches(strategy, loss, stage);
+      const bool passes_by =
+          strategy.kind == StrategyKind::Interlocking && !reaches(strategy, loss, stage);
       if (!passes_by) losses[stage].push_back(loss);
     }
   }
@@ -104,7 +109,10 @@ void leave_alone(int every, std::vector<StageRole>& roles) {
 std::string interlocking_name(const Strategy& strategy) {
   if (strategy.sought) return "interlocking";
   if (strategy.n_of_losses.empty()) {
-    return strategy.n_wise == 2 ? "pairwise" : std::to_string(strategy.n_wise) + "-wise";
+    const std::string name =
+        strategy.n_wise == 2 ? "pairwise" : std::to_string(strategy.n_wise) + "-wise";
+    const int length = strategy.module_stages;
+    return length == 1 ? name : name + ", modules of " + std::to_string(length) + " stages";
   }
   std::string name;
   for (const int n : strategy.n_of_losses) name += std::to_string(n) + "-";
@@ -123,7 +131,8 @@ std::vector<int> lowest_stages(const Strategy& strategy,
     for (const int loss : trained_by[stage]) lowest[loss] = stage;
   }
   for (int loss = 0; all && loss < stages; ++loss) {
-    lowest[loss] = std::max(0, loss - reach_of(strategy, loss) + 1);
+    const int reach = reach_of(strategy, loss);
+    if (reach > 0) lowest[loss] = std::max(0, loss - reach + 1);
   }
   return lowest;
 }
@@ -143,7 +152,9 @@ void set_reach(Strategy& strategy, std::vector<int> n_of_losses) {
 }
 
 int reach_of(const Strategy& strategy, int stage) {
-  return strategy.n_of_losses.empty() ? strategy.n_wise : strategy.n_of_losses[stage];
+  if (!strategy.n_of_losses.empty()) return strategy.n_of_losses[stage];
+  const int length = strategy.module_stages;
+  return stage == last_of_block(stage, length) ? strategy.n_wise * length : 0;
 }
 
 std::vector<int> furthest_losses(const Strategy& strategy, int stages) {

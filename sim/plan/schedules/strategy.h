@@ -4,9 +4,10 @@
 // Stages are numbered 0..S-1; loss j is the loss at the output of stage j, and S-1 is the network's
 // true loss. Weights of stage i are trained by its furthest reachable loss: S-1 for global
 // training, i for local, min(i + N - 1, S - 1) for N-wise interlocking. Losses may each have an N
-// of their own: the gradient of loss j crosses N_j - 1 boundaries. A gradient that only passes
-// through a stage on its way down is a traversal without weight gradients. Source: Gomez et al.,
-// Interlocking Backpropagation, JMLR 23(171), 2022; Laskin et al., arXiv 2012.03837.
+// of their own: the gradient of loss j crosses N_j - 1 boundaries. Modules of several stages have
+// one loss each, at their end, and N counts modules. A gradient that only passes through a stage on
+// its way down is a traversal without weight gradients. Source: Gomez et al., Interlocking
+// Backpropagation, JMLR 23(171), 2022; Laskin et al., arXiv 2012.03837.
 //
 // Example: four stages, 2-wise. Stages 1 and 2 have heads. Stage 0 is trained by loss 1, stage 2 by
 // loss 3; stage 1 takes two traversals, of its own loss 1 without weights, sent on to stage 0, and
@@ -51,7 +52,8 @@ enum class SentFormat { Computed, Fp8, Int8, Int4 };
 
 struct Strategy {
   StrategyKind kind = StrategyKind::Global;
-  int n_wise = 2;                                  // Interlocking
+  int n_wise = 2;         // Interlocking: modules that a loss reaches
+  int module_stages = 1;  // Interlocking: stages of a module, whose last one has its loss
   GradientMode gradient = GradientMode::Furthest;  // Interlocking, Overlapping
   bool all_heads = false;                          // also heads that train no main weights
   bool skip_unneeded_input_gradients = false;
@@ -97,7 +99,8 @@ struct StageRole {
 /// that says the same. REQUIRES: a number of at least 1 for each stage.
 void set_reach(Strategy& strategy, std::vector<int> n_of_losses);
 
-/// Returns how many stages the loss of `stage` reaches under Interlocking: its own and those below.
+/// Returns how many stages the loss of `stage` reaches under Interlocking, its own and those below;
+/// 0 if the stage has none, as it does not end a module.
 int reach_of(const Strategy& strategy, int stage);
 
 /// Returns the furthest loss whose gradient trains each stage. REQUIRES: stages >= 1.
@@ -131,7 +134,7 @@ enum class Trains { Global, Partial, NWise, Local, Any };
 /// Returns the word for people: "global", "local", "local, interlocking", "all".
 const char* name_of(Trains trains);
 
-/// Returns "global", "local", "3-wise", "1-2-1-2-wise", "greedy", ...
+/// Returns "global", "local", "3-wise", "pairwise, modules of 4 stages", "1-2-1-2-wise", ...
 std::string name_of(const Strategy& strategy);
 
 /// Returns what follows the name where boundaries are crossed in other ways than usual:

@@ -92,6 +92,7 @@ std::string training_of(Random& random, const LayersTrial& made) {
       "\"overlapping\"",
       "\"greedy\"",
       R"({"kind": "chunked", "chunks": 2})",
+      R"({"kind": "pairwise", "module_stages": 2})",
       "\"forward-forward\"",
       R"({"kind": "backlink", "modules": 1})"};
   const int micro_batches = made.pipeline * random.integer(1, 2);

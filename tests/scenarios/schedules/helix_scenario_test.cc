@@ -193,9 +193,10 @@ TEST_CASE("adapters train beside queries, keys and values that travel") {
 TEST_CASE("the scenario of every schedule has every schedule that trains a whole model") {
   const JsonValue all = read_json_file(EXAMPLES_FOLDER "/every-schedule.json");
   std::set<std::string> swept;
-  for (const JsonValue& one : all.find("sweep")->find("training.schedule")->items) {
-    const JsonValue* const kind = one.find("kind");
-    swept.insert(kind != nullptr ? kind->text : one.text);
+  for (const JsonValue& one : all.find("sweep")->find("training")->items) {
+    const JsonValue* const schedule = one.find("schedule");
+    const JsonValue* const kind = schedule->find("kind");
+    swept.insert(kind != nullptr ? kind->text : schedule->text);
   }
   for (const ScheduleEntry& entry : schedule_catalogue()) {
     if (!entry.global() || entry.order == OrderSource::File) continue;

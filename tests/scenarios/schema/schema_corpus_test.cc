@@ -49,6 +49,8 @@ const std::set<std::string> kNeedsTheLoader = {
     "cast_of_ring",
     "chimera_units",
     "chunks_do_not_divide",
+    "module_stages_beside_a_list",
+    "module_stages_do_not_divide",
     "chunks_missing",
     "contention_without_rates",
     "context_of_sequence",
