@@ -193,17 +193,26 @@ TEST_CASE(
   // 64 messages of 8192 tokens, one after the other; gradients go the other way. A module of m
   // stages keeps a micro-batch for m messages up and, with m - 1 down, for 2 m: m or fewer in
   // flight leave the link idle.
-  const Paper paper("interlocking-modules", {},
-                    {{"1 Gb/s"},
-                     {"1 G", "8 G"},
-                     {"local", "modules of 2, 2 in flight", "modules of 2, 4 in flight",
-                      "modules of 4, 4 in flight", "modules of 4, 8 in flight"}});
+  const Paper paper(
+      "interlocking-modules", {},
+      {{"1 Gb/s"},
+       {"1 G", "8 G"},
+       {"local", "modules of 2, 2 in flight", "modules of 2, 4 in flight",
+        "modules of 4, 4 in flight", "modules of 4, 8 in flight", "3-wise, 8 in flight",
+        "4-wise, 8 in flight", "pairs of modules of 2, 8 in flight"}});
   for (const auto& [name, width] : {std::pair{"1 G", 2048}, {"8 G", 4096}}) {
     const double messages = 64 * (8192.0 * width * 2 * 8 / 1e9 + 5e-6);
     for (const char* strategy :
          {"local", "modules of 2, 4 in flight", "modules of 4, 8 in flight"}) {
       CHECK(paper.step({name, strategy}) == doctest::Approx(messages).epsilon(0.001));
     }
+    // N - 1 gradients a micro-batch, of pairs of modules in the middle of a module.
+    CHECK(paper.step({name, "3-wise, 8 in flight"}) ==
+          doctest::Approx(2 * messages).epsilon(0.001));
+    CHECK(paper.step({name, "4-wise, 8 in flight"}) ==
+          doctest::Approx(3 * messages).epsilon(0.001));
+    CHECK(paper.step({name, "pairs of modules of 2, 8 in flight"}) ==
+          doctest::Approx(2 * messages).epsilon(0.001));
     CHECK(paper.step({name, "modules of 2, 2 in flight"}) > 1.05 * messages);
     CHECK(paper.step({name, "modules of 4, 4 in flight"}) > 1.5 * messages);
   }
