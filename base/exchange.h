@@ -16,24 +16,24 @@ namespace interlock {
 /// Which devices take part: those that differ in one coordinate of the device mesh only.
 enum class MeshAxis {
   Tensor,
-  TensorRow,     // of a grid of tensor ranks (2D, 2.5D, 3D)
-  TensorColumn,  // likewise
-  TensorDepth,   // likewise
-  Context,       // parts of a sequence, or of images
-  ImageRows,     // of Context: bands of rows of the same images, from top to bottom
-  ImageColumns,  // likewise: bands of columns, from left to right
-  Expert,        // holders of different experts
-  Data,          // holders of equal weights: data and context ranks together
-  Shard,         // of Data: those that share one copy of a state between them (ZeRO, FSDP)
-  Replica,       // of Data: the same part of each such copy (hybrid sharding)
-  ExpertTensor,  // holders of parts of the same experts, where Tensor is another group
-  ExpertData,    // holders of equal experts, or of equal parts of them
-  ToHost,        // one device alone, and the memory of its host
-  FromHost,      // likewise
-  Pipeline,      // holders of different stages
-  FromFirst,     // the same, the first of which sends
-  FromLast,      // the same, the last of which sends
-  Resharding,    // holders of samples, or of parts, that a layer of other degrees has together
+  TensorRow,       // of a grid of tensor ranks (2D, 2.5D, 3D)
+  TensorColumn,    // likewise
+  TensorDepth,     // likewise
+  Context,         // parts of a sequence, or of images
+  ContextRows,     // of Context as a grid: bands of rows of images, or the ring of a hybrid
+  ContextColumns,  // likewise: bands of columns, or neighbours that turn heads of a hybrid
+  Expert,          // holders of different experts
+  Data,            // holders of equal weights: data and context ranks together
+  Shard,           // of Data: those that share one copy of a state between them (ZeRO, FSDP)
+  Replica,         // of Data: the same part of each such copy (hybrid sharding)
+  ExpertTensor,    // holders of parts of the same experts, where Tensor is another group
+  ExpertData,      // holders of equal experts, or of equal parts of them
+  ToHost,          // one device alone, and the memory of its host
+  FromHost,        // likewise
+  Pipeline,        // holders of different stages
+  FromFirst,       // the same, the first of which sends
+  FromLast,        // the same, the last of which sends
+  Resharding,      // holders of samples, or of parts, that a layer of other degrees has together
 };
 inline constexpr int kMeshAxes = 19;
 

@@ -50,8 +50,8 @@ View view_of(const Images& images, const Window& window) {
                            .back = static_cast<double>(border.back) * line};
     if (!is_empty(halo)) view.halos.push_back(halo);
   };
-  add(MeshAxis::ImageRows, rows, images.columns.longest_part());
-  add(MeshAxis::ImageColumns, columns, rows.read);
+  add(MeshAxis::ContextRows, rows, images.columns.longest_part());
+  add(MeshAxis::ContextColumns, columns, rows.read);
   return view;
 }
 

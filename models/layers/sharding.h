@@ -17,8 +17,10 @@ namespace interlock {
 /// (2D), on several square grids (2.5D), or on a cube (3D).
 enum class TensorLayout { OneD, TwoD, TwoAndAHalfD, ThreeD };
 /// How attention sees a sequence whose parts are on several devices: keys and values go round a
-/// ring, or an all-to-all turns parts of the sequence into parts of the heads (Ulysses).
-enum class ContextLayout { Ring, AllToAll };
+/// ring, an all-to-all turns parts of the sequence into parts of the heads (Ulysses, arXiv
+/// 2309.14509), or both: neighbours turn heads, and the keys of these go round rings of one device
+/// of each such group (USP, arXiv 2405.07719; Megatron-Core's a2a+p2p).
+enum class ContextLayout { Ring, AllToAll, Hybrid };
 
 /// Names what runs while tokens are on their way to experts and back: nothing, the experts of all
 /// tokens (Megatron-Core's --moe-shared-expert-overlap), or another micro-batch
@@ -39,6 +41,7 @@ struct Sharding {
   bool sequence_parallel = false;  // OneD: norms and residuals are divided by sequence
   int context = 1;                 // devices
   ContextLayout context_layout = ContextLayout::Ring;
+  int context_columns = 1;           // Hybrid: neighbours that turn heads; divides context
   int image_rows = 1;                // devices that have a band of rows each of every image
   int image_columns = 1;             // likewise of columns; both: a grid
   int expert = 1;                    // devices that share the experts of a layer between them
@@ -52,6 +55,13 @@ struct Sharding {
   TokenFormat dispatch_format = TokenFormat::Training, combine_format = TokenFormat::Training;
 
   int image_parts() const { return image_rows * image_columns; }
+  /// Returns the devices among which parts of sequences become parts of heads; 1: none do.
+  int turning_devices() const {
+    if (context_layout == ContextLayout::Hybrid) return context_columns;
+    return context_layout == ContextLayout::AllToAll ? context : 1;
+  }
+  /// Returns the devices of a ring of keys and values; 1: there is none.
+  int ring_devices() const { return context / turning_devices(); }
   int tensor_of_experts() const { return expert_tensor.value_or(tensor); }
   bool operator==(const Sharding&) const = default;
 };

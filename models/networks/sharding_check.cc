@@ -143,10 +143,11 @@ void check_context(Section& reader, const BlockForm& b, const Sharding& sharding
                        ", which hands a state along the sequence,");
     return;
   }
-  if (sharding.context_layout != ContextLayout::AllToAll) return;
+  const int turning = sharding.turning_devices();
+  if (turning == 1) return;
   const int columns = inner_parts(sharding).columns;
-  const std::int64_t parts = static_cast<std::int64_t>(columns) * sharding.context;
-  std::string among = number(sharding.context) + " context devices";
+  const std::int64_t parts = static_cast<std::int64_t>(columns) * turning;
+  std::string among = number(turning) + " context devices";
   if (columns > 1) among += " x " + columns_of(sharding, columns);
   check_parts(reader, "attention_heads", b.attention_heads, parts, among);
   if (b.kv_heads != b.attention_heads) {

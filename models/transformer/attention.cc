@@ -63,8 +63,12 @@ void set_shape(Operator& op, const ProductShape& shape) {
   op.forward.shape = op.input_gradient.shape = shape;
 }
 
-bool turns_heads(const Sharding& sharding) {
-  return sharding.context > 1 && sharding.context_layout == ContextLayout::AllToAll;
+bool turns_heads(const Sharding& sharding) { return sharding.turning_devices() > 1; }
+
+/// Returns the group of exchanges of attention: all context devices, or of a hybrid those that turn
+/// heads, or those of a ring.
+MeshAxis context_axis(const Sharding& sharding, MeshAxis of_hybrid) {
+  return sharding.context_layout == ContextLayout::Hybrid ? of_hybrid : MeshAxis::Context;
 }
 
 /// Adds the numbers of relative positions to the scores that `op` begins with: of each head and
@@ -84,7 +88,7 @@ void add_distances(const BlockForm& t, const BlockSizes& z, Operator& op) {
 /// Returns the kernels that a ring takes for a row: one for each block of keys, but for those that
 /// a window leaves out.
 double ring_calls(const BlockForm& t, const BlockSizes& z) {
-  const double calls = z.sharding.context;
+  const double calls = z.sharding.ring_devices();
   if (!t.window) return calls;
   const double block = part_of(t.stream).length / calls;
   return std::min(calls, 1 + std::ceil(*t.window / block));
@@ -103,12 +107,8 @@ Operator fused_attention(const BlockForm& t, const BlockSizes& z) {
   op.input_gradient.launches = 1;
   op.forward.variant = op.input_gradient.variant = OpVariant::Fused;
   const double head = z.queries / z.statistics;
-  if (turns_heads(z.sharding)) {  // whole sequences of some heads
-    const double rows = part_of(t.stream).length;
-    set_shape(op, {rows, z.computed, head, z.statistics / rows});
-  } else {
-    set_shape(op, head_product(t, z, z.computed / ring_calls(t, z), head));
-  }
+  const double rows = static_cast<double>(part_of(t.stream).length) / z.sharding.ring_devices();
+  set_shape(op, {rows, z.computed / ring_calls(t, z), head, z.statistics / rows});
   op.stash = Bytes((z.queries + z.keys + z.values) * z.element);
   op.inner_stash = Bytes(z.statistics * std::max(4.0, z.element));
   op.outputs = {Bytes(z.attentions * z.element)};
@@ -151,13 +151,13 @@ std::vector<Operator> materialised_attention(const BlockForm& t, const BlockSize
 std::vector<Operator> attention_core(const BlockForm& t, const BlockSizes& z) {
   std::vector<Operator> core = materialised_attention(t, z);
   if (t.mixer == Mixer::Fused) core = {fused_attention(t, z)};
-  if (z.sharding.context == 1 || turns_heads(z.sharding)) return core;
+  if (z.sharding.ring_devices() == 1) return core;
   const Bytes block((z.keys + z.values) * z.element);
   Operator& first = core.front();
   first.forward_exchanges = {{.kind = CollectiveKind::Shift,
-                              .axis = MeshAxis::Context,
+                              .axis = context_axis(z.sharding, MeshAxis::ContextRows),
                               .bytes = block,
-                              .count = z.sharding.context - 1,
+                              .count = z.sharding.ring_devices() - 1,
                               .overlapped = true}};
   first.input_exchanges = first.forward_exchanges;
   first.input_exchanges.front().bytes = block * 2;  // their gradients with them
@@ -168,7 +168,7 @@ std::vector<Operator> attention_core(const BlockForm& t, const BlockSizes& z) {
 /// From parts of the sequence to parts of the heads, or back.
 Exchange turn(double elements, const BlockSizes& z) {
   return {.kind = CollectiveKind::AllToAll,
-          .axis = MeshAxis::Context,
+          .axis = context_axis(z.sharding, MeshAxis::ContextColumns),
           .bytes = Bytes(elements * z.element)};
 }
 
@@ -323,8 +323,7 @@ BlockSizes block_sizes(const BlockForm& t, const StreamSizes& z) {
   const double value_width =
       static_cast<double>(t.value_head_size) * held_key_heads(t, sharding) * inner;
   // A ring brings the keys of all tokens past, an all-to-all all tokens of a part of the heads.
-  const double seen =
-      z.samples * (part.context + part.length) / (turns_heads(sharding) ? sharding.context : 1);
+  const double seen = z.samples * (part.context + part.length) / sharding.turning_devices();
   return {.sharding = sharding,
           .element = z.element,
           .tokens = tokens,

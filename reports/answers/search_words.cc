@@ -173,7 +173,10 @@ std::string plan_words(const FoundPlan& plan) {
                       std::to_string(layout.pipeline) + ", data " + data_words(layout);
   if (layout.context > 1) {
     words += ", context " + std::to_string(layout.context);
-    words += layout.context_layout.text == "all_to_all" ? " by all-to-all" : " in a ring";
+    words += layout.context_all_to_all > 0
+                 ? " in rings of all-to-alls of " + std::to_string(layout.context_all_to_all)
+             : layout.context_layout.text == "all_to_all" ? " by all-to-all"
+                                                          : " in a ring";
   }
   if (layout.expert > 1) words += ", expert " + std::to_string(layout.expert);
   if (layout.expert_tensor != layout.tensor) {

@@ -14,8 +14,7 @@ void check_deepspeed(ExportedPlan& e) {
   e.leave_out_kernels();
   const Layout& layout = q.layout;
   e.refuse_if(layout.ranks() > 1, "/parallel/pipeline", "has pipelines in Python only; expected 1");
-  const bool ring =
-      e.degree(Dimension::Context) > 1 && layout.sharding.context_layout == ContextLayout::Ring;
+  const bool ring = layout.sharding.ring_devices() > 1;
   e.refuse_if(ring, "/parallel/context_layout", "turns sequences into heads; expected all_to_all");
   e.refuse_if(layout.sharding.sequence_parallel, "/parallel/sequence_parallel",
               "divides tensors alone; expected false");

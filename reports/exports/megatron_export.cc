@@ -336,8 +336,12 @@ void add_mesh(ExportedPlan& e, MegatronLines& a) {
   a.end_line();
   if (e.degree(Context) > 1) {
     a.add("context-parallel-size", e.degree(Context));
-    const bool turned = layout.sharding.context_layout == ContextLayout::AllToAll;
-    a.add("cp-comm-type", turned ? "a2a" : "p2p");
+    const int turning = layout.sharding.turning_devices(), ring = layout.sharding.ring_devices();
+    a.add("cp-comm-type", turning == 1 ? "p2p" : ring == 1 ? "a2a" : "a2a+p2p");
+    if (turning > 1 && ring > 1) {
+      a.add("hierarchical-context-parallel-sizes",
+            std::to_string(turning) + " " + std::to_string(ring));
+    }
   }
   if (layout.mesh.expert > 1) a.add("expert-model-parallel-size", layout.mesh.expert);
   if (layout.mesh.expert > 1 || layout.sharding.expert_tensor) {

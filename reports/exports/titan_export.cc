@@ -104,7 +104,7 @@ void check_titan(ExportedPlan& e) {
   const Layout& layout = q.layout;
   e.refuse_if(e.degree(Dimension::Tensor) > 1 && !layout.sharding.sequence_parallel,
               "/parallel/sequence_parallel", "divides sequences with tensors; expected true");
-  e.refuse_if(layout.sharding.context_layout == ContextLayout::AllToAll, "/parallel/context_layout",
+  e.refuse_if(layout.sharding.turning_devices() > 1, "/parallel/context_layout",
               "sends keys and values round; expected ring");
   e.refuse_if(layout.mesh.order != Mesh().order, "/parallel/order", "has one order of ranks");
   const Training& training = q.training();

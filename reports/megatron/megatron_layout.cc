@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
 
 namespace interlock {
 namespace {
@@ -103,6 +105,23 @@ std::string v_schedule(Settings& a) {
   if (memory == "zb") return "zb-v";
   a.refuse("zero-bubble-v-schedule-mem-setup", "expected min, half or zb, got " + memory);
   return "";
+}
+
+void add_context_layout(Settings& a, int context, nlohmann::ordered_json& parallel) {
+  const std::vector<std::string> kinds = a.words("cp-comm-type");
+  const std::vector<std::string> levels = a.words("hierarchical-context-parallel-sizes");
+  if (context == 1 || kinds.empty()) return;
+  const bool alike = std::all_of(kinds.begin(), kinds.end(),
+                                 [&](const std::string& kind) { return kind == kinds.front(); });
+  const int turning = levels.size() == 2 ? std::atoi(levels.front().c_str()) : 0;
+  if (alike && kinds.front() == "a2a") {
+    parallel["context_layout"] = "all_to_all";
+  } else if (alike && kinds.front() == "a2a+p2p" && 1 < turning && turning < context) {
+    parallel["context_layout"] = "hybrid";
+    parallel["context_all_to_all"] = turning;
+  } else if (!alike || kinds.front() != "p2p") {
+    a.remark("cp-comm-type", kinds.front() + ": keys and values go round one ring");
+  }
 }
 
 }  // namespace interlock

@@ -8,6 +8,7 @@
 // megatron/core/transformer/pipeline_parallel_layer_layout.py.
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,5 +36,8 @@ std::string layout_text(const std::vector<StageContent>& stages);
 bool is_v(Settings& a);
 /// Returns the schedule of a V by its memory; refuses an unknown one.
 std::string v_schedule(Settings& a);
+
+/// Sets how attention sees the whole sequence, of which each of `context` devices has a part.
+void add_context_layout(Settings& a, int context, nlohmann::ordered_json& parallel);
 
 }  // namespace interlock

@@ -96,20 +96,6 @@ void add_experts(Settings& a, const Degrees& d, Json& parallel) {
   add_expert_overlap(a, parallel);
 }
 
-/// How attention sees the whole sequence.
-void add_context_layout(Settings& a, const Degrees& d, Json& parallel) {
-  const std::vector<std::string> kinds = a.words("cp-comm-type");
-  const std::vector<std::string> levels = a.words("hierarchical-context-parallel-sizes");
-  if (d.context == 1 || kinds.empty()) return;
-  const bool alike = std::all_of(kinds.begin(), kinds.end(),
-                                 [&](const std::string& kind) { return kind == kinds.front(); });
-  if (alike && kinds.front() == "a2a") {
-    parallel["context_layout"] = "all_to_all";
-  } else if (!alike || kinds.front() != "p2p") {
-    a.remark("cp-comm-type", kinds.front() + ": keys and values go round one ring");
-  }
-}
-
 /// Returns the stage of ZeRO that the arguments ask for. `fully`: by Megatron's own FSDP.
 int zero_stage(Settings& a, bool fully) {
   int stage = a.flag("use-distributed-optimizer") ? 1 : 0;
@@ -163,7 +149,7 @@ Json parallel_of(Settings& a, const Degrees& d, bool fp32_gradients) {
   if (a.flag("use-tp-pp-dp-mapping")) {
     parallel["order"] = {"tensor", "context", "pipeline", "data"};
   }
-  add_context_layout(a, d, parallel);
+  add_context_layout(a, d.context, parallel);
   add_sharding(a, d, parallel);
   add_buckets(a, d, fp32_gradients, parallel);
   return parallel;

@@ -164,6 +164,7 @@ Json parallel_json(const Question& scenario) {
   json["tensor_layout"] = chosen("tensor_layout", sharding.tensor_layout);
   json["tensor_depth"] = mesh.tensor_depth;
   json["context_layout"] = chosen("context_layout", sharding.context_layout);
+  if (sharding.context_columns > 1) json["context_all_to_all"] = sharding.context_columns;
   json["spatial"] = {sharding.image_rows, sharding.image_columns};
   json["zero_stage"] = policy.zero_stage;
   json["shard"] = mesh.shard;

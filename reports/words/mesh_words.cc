@@ -55,8 +55,11 @@ std::string option_words(const Question& scenario) {
   }
   if (sharding.tensor > 1 && sharding.sequence_parallel) words += ", sequence parallel";
   if (sharding.context > 1) {
-    const bool ring = sharding.context_layout == ContextLayout::Ring;
-    words += ring ? ", ring of contexts" : ", all-to-all contexts";
+    const int turning = sharding.turning_devices(), ring = sharding.ring_devices();
+    words += turning == 1 ? ", ring of contexts"
+             : ring == 1  ? ", all-to-all contexts"
+                          : ", rings of " + std::to_string(ring) + " contexts of all-to-alls of " +
+                               std::to_string(turning);
   }
   if (sharding.image_parts() > 1) {
     words +=

@@ -64,9 +64,14 @@ std::vector<ContractKey> layout_keys() {
       {"sequence_parallel", boolean(), "false",
        "`1d`: norms, residuals and dropout are divided by sequence among the tensor devices, "
        "instead of held by each."},
-      {"context_layout", one_of({"ring", "all_to_all"}), "ring",
+      {"context_layout", one_of({"ring", "all_to_all", "hybrid"}), "ring",
        "How attention sees the whole sequence. `ring`: keys and values go round a ring beside the "
-       "kernels. `all_to_all`: parts of sequences become parts of heads, and turn back (Ulysses)."},
+       "kernels. `all_to_all`: parts of sequences become parts of heads, and turn back (Ulysses). "
+       "`hybrid`: neighbours turn heads, whose keys go round rings of one device of each group "
+       "(Megatron-Core's `a2a+p2p`; arXiv 2405.07719)."},
+      {"context_all_to_all", whole(2, 1e6), "required with hybrid",
+       "`hybrid`: neighbours of the context devices that turn parts of sequences into parts of "
+       "heads. Divides `context`, and is less; `context` / `context_all_to_all` make a ring."},
       {"order", order, R"(["tensor", "context", "data", "pipeline"])",
        "Which coordinate changes first from one device of the machine to the next, the innermost "
        "first. With 8 devices a node and `tensor` 8, the default keeps a tensor group inside a "

@@ -74,8 +74,10 @@ std::vector<ContractKey> search_degrees() {
           {"data", devices, "whatever is left", "Data-parallel degrees."},
           {"context", devices, "1, and divisors that leave each device 4,096 tokens or more",
            "Context degrees."},
-          {"context_layout", one_or_more(one_of({"ring", "all_to_all"})),
-           "both where sequences are divided", "How attention sees whole sequences."},
+          {"context_layout", one_or_more(one_of({"ring", "all_to_all", "hybrid"})),
+           "both where sequences are divided; `hybrid`, too, where beyond a node",
+           "How attention sees whole sequences. `hybrid`: as many neighbours as a node has turn "
+           "heads."},
           {"expert", devices, "divisors of the model's experts, as far as there are devices",
            "Expert degrees."},
           {"expert_tensor", devices, "`tensor`, and 1 where `parallel` has `sequence_parallel`",

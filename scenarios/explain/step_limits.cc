@@ -46,9 +46,9 @@ const char* group_words(MeshAxis axis) {
       return "tensor devices";
     case MeshAxis::Context:
       return "context devices";
-    case MeshAxis::ImageRows:
-    case MeshAxis::ImageColumns:
-      return "devices with parts of images";
+    case MeshAxis::ContextRows:
+    case MeshAxis::ContextColumns:
+      return "rows or columns of context devices";
     case MeshAxis::Expert:
     case MeshAxis::ExpertTensor:
       return "experts";

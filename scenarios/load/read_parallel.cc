@@ -58,8 +58,34 @@ void read_spatial(Section& section, ParallelKeys& keys) {
     return;
   }
   keys.asked.sharding.image_rows = *rows;
-  keys.asked.sharding.image_columns = keys.asked.mesh.image_columns = *columns;
+  keys.asked.sharding.image_columns = keys.asked.mesh.context_columns = *columns;
   keys.asked.mesh.degree(Dimension::Context) = *rows * *columns;
+}
+
+/// Reads how attention sees whole sequences, and the groups of a hybrid.
+void read_context_layout(Section& section, ParallelKeys& keys) {
+  Sharding& sharding = keys.asked.sharding;
+  sharding.context_layout = static_cast<ContextLayout>(section.choice("context_layout"));
+  const bool hybrid = sharding.context_layout == ContextLayout::Hybrid;
+  const auto node = section.get("context_all_to_all");
+  if (!hybrid) {
+    if (!node) return;
+    report(section.diagnostics(), *node,
+           "are groups of a hybrid; expected \"context_layout\": \"hybrid\" beside it");
+    return;
+  }
+  section.require("context_all_to_all", "the context devices that turn heads");
+  const int columns = section.count("context_all_to_all", 1);
+  if (!node) return;
+  if (sharding.context % columns != 0 || columns == sharding.context) {
+    report(section.diagnostics(), *node,
+           "makes no rings of groups of " + std::to_string(sharding.context) +
+               " context devices; expected a divisor of \"context\" that is less than it, or "
+               "\"context_layout\": \"all_to_all\"");
+    sharding.context_layout = ContextLayout::AllToAll;
+    return;
+  }
+  sharding.context_columns = keys.asked.mesh.context_columns = columns;
 }
 
 bool is_square(int number) {
@@ -418,7 +444,7 @@ ParallelKeys read_parallel(const JsonNode& node, Diagnostics& diagnostics) {
   sharding.tensor = keys.asked.mesh.degree(Dimension::Tensor);
   sharding.context = sharding.image_parts() > 1 ? 1 : keys.asked.mesh.degree(Dimension::Context);
   sharding.sequence_parallel = section.boolean("sequence_parallel");
-  sharding.context_layout = static_cast<ContextLayout>(section.choice("context_layout"));
+  read_context_layout(section, keys);
   read_tensor_layout(section, keys);
   read_subgroups(section, keys);
   read_tokens(section, keys);

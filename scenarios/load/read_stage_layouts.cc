@@ -14,10 +14,21 @@
 namespace interlock {
 namespace {
 
-constexpr std::array kElsewhere = {"tensor",        "data",           "context", "expert",
-                                   "expert_tensor", "split_brain",    "shard",   "tensor_layout",
-                                   "tensor_depth",  "context_layout", "spatial", "order",
-                                   "outer",         "layer_layouts"};
+constexpr std::array kElsewhere = {"tensor",
+                                   "data",
+                                   "context",
+                                   "expert",
+                                   "expert_tensor",
+                                   "split_brain",
+                                   "shard",
+                                   "tensor_layout",
+                                   "tensor_depth",
+                                   "context_layout",
+                                   "context_all_to_all",
+                                   "spatial",
+                                   "order",
+                                   "outer",
+                                   "layer_layouts"};
 
 /// Returns a layout in words: "tensor 4 x data 2".
 std::string text_of(const RankLayout& layout) {

@@ -114,7 +114,7 @@ KnownPrices::ExchangeKey key_of(const Cluster& cluster, const Mesh& mesh, const 
   for (const int degree : mesh.degrees) add(degree);
   for (const Dimension dimension : mesh.order) add(static_cast<int>(dimension));
   for (const int place : at) add(place);
-  for (const int part : {mesh.tensor_depth, mesh.image_columns, mesh.expert,
+  for (const int part : {mesh.tensor_depth, mesh.context_columns, mesh.expert,
                          mesh.tensor_of_experts(), mesh.joined, mesh.shard}) {
     add(part);
   }

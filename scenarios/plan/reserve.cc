@@ -50,9 +50,11 @@ std::vector<Peers> communicators_of(const Question& question) {
   }
   const Mesh& mesh = layers.at(first);
   const int tensor = mesh.degree(Dimension::Tensor), parts = mesh.tensor_of_experts();
-  const bool turned = layout.sharding.context_layout == ContextLayout::AllToAll;
+  // An all-to-all of context devices, and a ring of them or of parts of images.
+  const int turning = layout.sharding.turning_devices();
   std::vector<Peers> all = {{mesh.degree(Dimension::Pipeline)},
-                            {mesh.degree(Dimension::Context), turned},
+                            {mesh.degree(Dimension::Context) / turning},
+                            {turning, true},
                             {mesh.expert, true}};
   for (const auto& [group, all_to_all] : neighbours) all.push_back({group.second, all_to_all});
   if (mesh.expert > 1) all.push_back({mesh.devices_of_rank() / (mesh.expert * parts)});

@@ -257,6 +257,14 @@ void PlanSpace::read_sequences(double tokens) {
   sequence_parallel_ = parallel != nullptr ? parallel->boolean : line;
 }
 
+/// Returns the context devices of `divided` that turn heads in a hybrid: as many as divide them,
+/// are fewer, and fit in a node; 1 if there are none.
+int PlanSpace::turning_of(const PlanLayout& divided) const {
+  int turning = std::min(devices_per_node_ / divided.tensor, divided.context / 2);
+  while (turning > 1 && divided.context % turning != 0) --turning;
+  return turning;
+}
+
 /// Returns the ways to divide `devices` devices, as layouts without other settings.
 std::vector<PlanLayout> PlanSpace::degrees(int devices) const {
   std::vector<PlanLayout> found;
@@ -268,10 +276,15 @@ std::vector<PlanLayout> PlanSpace::degrees(int devices) const {
         append_pipelines(divided, found);
         continue;
       }
-      for (const JsonValue& layout :
-           or_usual(request_.context_layouts, text_values({"ring", "all_to_all"}))) {
+      const bool leaves_node = tensor * context > devices_per_node_;
+      const std::vector<JsonValue> usual = leaves_node
+                                               ? text_values({"ring", "all_to_all", "hybrid"})
+                                               : text_values({"ring", "all_to_all"});
+      for (const JsonValue& layout : or_usual(request_.context_layouts, usual)) {
         divided.context_layout = layout;
-        append_pipelines(divided, found);
+        divided.context_all_to_all = layout.text == "hybrid" ? turning_of(divided) : 0;
+        const bool hybrid = layout.text == "hybrid";
+        if (!hybrid || divided.context_all_to_all > 1) append_pipelines(divided, found);
       }
     }
   }
@@ -506,6 +519,11 @@ void PlanSpace::append_mesh_settings(const PlanLayout& layout,
   set("context", layout.context, layout.context == 1);
   if (layout.context_layout.kind != JsonValue::Kind::Null) {
     settings.push_back({"parallel.context_layout", layout.context_layout});
+  }
+  if (layout.context_all_to_all > 0) {
+    set("context_all_to_all", layout.context_all_to_all, false);
+  } else if (value_at(document_, {"parallel", "context_all_to_all"}) != nullptr) {
+    settings.push_back({"parallel.context_all_to_all", JsonValue()});  // removes it
   }
   set("expert", layout.expert, layout.expert == 1);
   set("expert_tensor", layout.expert_tensor, layout.expert_tensor == layout.tensor);

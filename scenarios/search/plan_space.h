@@ -35,6 +35,7 @@ struct PlanLayout {
   int zero_stage = 0, micro_batch_size = 1;
   JsonValue strategy, recompute;
   JsonValue context_layout;      // null: that of the document
+  int context_all_to_all = 0;    // of a hybrid
   std::vector<Setting> options;  // beside these, of kSearchOptions
   std::vector<int> tensors;      // of each pipeline rank, where they differ; else empty
   bool operator==(const PlanLayout&) const = default;
@@ -85,6 +86,7 @@ class PlanSpace {
  private:
   void read_images();
   void read_sequences(double tokens);
+  int turning_of(const PlanLayout& divided) const;
   std::vector<PlanLayout> degrees(int devices) const;
   void append_pipelines(const PlanLayout& divided, std::vector<PlanLayout>& found) const;
   void append_experts(const PlanLayout& divided, std::vector<PlanLayout>& found) const;

@@ -53,6 +53,7 @@ void refuse_one_chosen(const std::string& path, const JsonValue& value) {
                                     {"parallel.data", "data"},
                                     {"parallel.context", "context"},
                                     {"parallel.context_layout", "context_layout"},
+                                    {"parallel.context_all_to_all", "context_layout"},
                                     {"parallel.expert", "expert"},
                                     {"parallel.expert_tensor", "expert_tensor"},
                                     {"parallel.zero_stage", "zero_stage"},

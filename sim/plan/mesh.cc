@@ -141,12 +141,12 @@ std::vector<int> expert_group(const Mesh& mesh, MeshAxis axis, const Coordinates
   return devices;
 }
 
-/// A grid of parts of images is numbered by row, then column.
-std::vector<int> image_group(const Mesh& mesh, MeshAxis axis, const Coordinates& at) {
+/// Returns a row or a column of context devices, which are numbered by row, then column.
+std::vector<int> context_group(const Mesh& mesh, MeshAxis axis, const Coordinates& at) {
   const std::vector<int> all = devices_along(mesh, Dimension::Context, at);
   const int place = at[static_cast<int>(Dimension::Context)];
-  const bool in_row = axis == MeshAxis::ImageColumns;
-  return block_of(all, all[place], mesh.image_columns, in_row);
+  const bool in_row = axis == MeshAxis::ContextColumns;
+  return block_of(all, all[place], mesh.context_columns, in_row);
 }
 
 /// Returns the numbers in the mesh of the devices that differ from the one at `at` in `axis` only.
@@ -163,9 +163,9 @@ std::vector<int> numbers_of_group(const Mesh& mesh, MeshAxis axis, const Coordin
       return grid_group(mesh, axis, at);
     case MeshAxis::Context:
       return devices_along(mesh, Dimension::Context, at);
-    case MeshAxis::ImageRows:
-    case MeshAxis::ImageColumns:
-      return image_group(mesh, axis, at);
+    case MeshAxis::ContextRows:
+    case MeshAxis::ContextColumns:
+      return context_group(mesh, axis, at);
     case MeshAxis::Expert:
       return mesh.expert_tensor ? expert_group(mesh, axis, at)
                                 : of_equal_weights(mesh.expert, true);
@@ -224,10 +224,10 @@ int group_size(const Mesh& mesh, MeshAxis axis) {
       return mesh.tensor_depth;
     case MeshAxis::Context:
       return mesh.degree(Dimension::Context);
-    case MeshAxis::ImageRows:
-      return mesh.degree(Dimension::Context) / mesh.image_columns;
-    case MeshAxis::ImageColumns:
-      return mesh.image_columns;
+    case MeshAxis::ContextRows:
+      return mesh.degree(Dimension::Context) / mesh.context_columns;
+    case MeshAxis::ContextColumns:
+      return mesh.context_columns;
     case MeshAxis::Expert:
       return mesh.expert;
     case MeshAxis::Data:

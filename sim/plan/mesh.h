@@ -50,7 +50,7 @@ struct Mesh {
   std::array<Dimension, kDimensions> order = {Dimension::Tensor, Dimension::Context,
                                               Dimension::Data, Dimension::Pipeline};
   int tensor_depth = 1;              // of a grid of tensor ranks: depth * side * side
-  int image_columns = 1;             // of context: parts of images side by side; divides it
+  int context_columns = 1;           // of context as a grid of rows; divides it
   int expert = 1;                    // devices that share the experts of a layer between them
   std::optional<int> expert_tensor;  // devices that divide each expert; nothing: as many as tensor
   int joined = 1;                // data devices whose samples a layer of other degrees has together

@@ -46,7 +46,7 @@ TEST_CASE("a halo exchange sends to neighbours what the movement of even bands s
     const Movement movement =
         halo_exchange({{24, 10}, Bytes(2)}, {{bands, 1}, first(bands)}, {window, window});
     const Exchange exchange = {.kind = CollectiveKind::Halo,
-                               .axis = MeshAxis::ImageRows,
+                               .axis = MeshAxis::ContextRows,
                                .bytes = Bytes(3 * 10 * 2),
                                .back = Bytes(2 * 10 * 2)};
     const CollectivePlan plan = plan_exchange(node_of(bands), first(bands), exchange);

@@ -68,6 +68,19 @@ TEST_CASE("every key of a layout arrives where it is used") {
   CHECK(scenario.layout.data_parallel.prefetch == 2);
 }
 
+TEST_CASE("a hybrid of contexts has groups of neighbours that make rings") {
+  const auto laid = [&](const std::string& keys) {
+    return with({"model.experts=null", "parallel={\"context\": 8, \"pipeline\": 1, \"data\": 8, " +
+                                           keys + "}"})
+        .layout;
+  };
+  const Layout layout = laid(R"("context_layout": "hybrid", "context_all_to_all": 2)");
+  CHECK(layout.sharding.turning_devices() == 2);
+  CHECK(layout.sharding.ring_devices() == 4);
+  CHECK(group_of(layout.mesh, MeshAxis::ContextColumns, {0, 5, 0, 0}) == std::vector{4, 5});
+  CHECK(group_of(layout.mesh, MeshAxis::ContextRows, {0, 5, 0, 0}) == std::vector{1, 3, 5, 7});
+}
+
 TEST_CASE("tensor ranks form a line, a square, several squares or a cube") {
   const Overrides dense = {"model.experts=null", "parallel.pipeline=1"};
   const auto laid = [&](int tensor, const std::string& keys) {

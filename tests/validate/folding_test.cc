@@ -101,6 +101,8 @@ const std::vector<Layout>& layouts() {
       {"ring", R"("pipeline": 2, "data": 2, "context": 4)"},
       {"all-to-all", R"("pipeline": 2, "data": 2, "context": 4,
                         "context_layout": "all_to_all")"},
+      {"hybrid", R"("pipeline": 2, "data": 2, "context": 4, "context_layout": "hybrid",
+                    "context_all_to_all": 2)"},
       {"experts", R"("pipeline": 2, "data": 8, "expert": 8)", true},
       {"experts, ZeRO", R"("pipeline": 2, "data": 8, "expert": 4, "zero_stage": 2)", true},
       {"experts on tensor devices", R"("pipeline": 2, "data": 2, "tensor": 4, "expert": 8,

@@ -1,5 +1,6 @@
 // Context parallelism: rings and all-to-alls against movements written out, and equal shares.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <set>
 
 #include "tests/models/exchanges.h"
@@ -87,6 +88,53 @@ TEST_CASE("an all-to-all turns parts of the sequence into parts of the heads, an
           .modules[1];
   REQUIRE(even.forward_exchanges.size() == 1);
   CHECK(even.forward_exchanges[0].count == 4);
+}
+
+TEST_CASE("a hybrid turns heads among neighbours, whose keys go round rings of such groups") {
+  const int c = 8;
+  const Module ring = built(kModel + "}", context(c, ContextLayout::Ring)).modules[1];
+  for (const int turning : {2, 4}) {
+    // Device d = row * turning + column has some heads of all tokens of its row, and needs those of
+    // all tokens: blocks go down its column.
+    const int rows = c / turning;
+    std::vector<std::set<int>> seen(c);
+    std::vector<int> has(c);
+    for (int d = 0; d < c; ++d) seen[d].insert(has[d] = d / turning);
+    int shifts = 0;
+    for (; static_cast<int>(seen[0].size()) < rows; ++shifts) {
+      std::vector<int> from = has;
+      for (int d = 0; d < c; ++d) seen[d].insert(has[d] = from[(d + c - turning) % c]);
+    }
+    for (const std::set<int>& all : seen) CHECK(static_cast<int>(all.size()) == rows);
+    BuildOptions options = context(c, ContextLayout::Hybrid);
+    options.sharding.context_columns = turning;
+    const Module made = built(kModel + "}", options).modules[1];
+    // A device has 1/c of all numbers before and after it turns them.
+    const Exchange wide = {.kind = CollectiveKind::AllToAll,
+                           .axis = MeshAxis::ContextColumns,
+                           .bytes = Bytes(kTokens / c * kHidden * kElement)};
+    Exchange narrow = wide;
+    narrow.bytes = Bytes(kTokens / c * kKeys * kElement);
+    const Exchange shift = {.kind = CollectiveKind::Shift,
+                            .axis = MeshAxis::ContextRows,
+                            .bytes = Bytes(2 * kTokens / c * kKeys * kElement),
+                            .count = shifts,
+                            .overlapped = true};
+    INFO(text_of(made.forward_exchanges));
+    int turned = 0;
+    for (const Exchange& one : made.forward_exchanges) {
+      Exchange single = one;
+      single.count = 1;
+      const bool known = single == wide || single == narrow || one == shift;
+      CHECK(known);
+      if (one.kind == CollectiveKind::AllToAll) turned += one.count;
+    }
+    CHECK(turned == 4);  // queries, keys, values, and what attention makes
+    CHECK(std::count(made.forward_exchanges.begin(), made.forward_exchanges.end(), shift) == 1);
+    CHECK(made.forward.flops == ring.forward.flops);
+    const double other_keys = 2 * kTokens * kKeys * (1 - 1.0 / turning);
+    CHECK((bytes_of(ring.forward) - bytes_of(made.forward)).value() == other_keys * kElement);
+  }
 }
 
 TEST_CASE("a first and a last part of the sequence together are equal work under a causal mask") {

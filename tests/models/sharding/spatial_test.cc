@@ -84,9 +84,9 @@ std::vector<Exchange> marked_halos(const std::vector<Layer>& layers, int rows, i
   for (const Layer& layer : layers) {
     const Marked r = mark(layer, rows), c = mark(layer, columns);
     CHECK((r.near && c.near));
-    if (adjoint) add(MeshAxis::ImageColumns, c, r.held, layer.channels);
-    add(MeshAxis::ImageRows, r, c.own, layer.channels);
-    if (!adjoint) add(MeshAxis::ImageColumns, c, r.held, layer.channels);
+    if (adjoint) add(MeshAxis::ContextColumns, c, r.held, layer.channels);
+    add(MeshAxis::ContextRows, r, c.own, layer.channels);
+    if (!adjoint) add(MeshAxis::ContextColumns, c, r.held, layer.channels);
   }
   return list;
 }

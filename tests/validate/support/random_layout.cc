@@ -99,7 +99,11 @@ std::string random_parallel(Random& random, const Degrees& degrees, bool experts
                                             R"("tensor_layout": "2.5d", "tensor_depth": 2)"}));
   }
   if (text.find("layout") == std::string::npos) maybe(0.4, R"("sequence_parallel": true)");
-  if (degrees.context > 1) maybe(0.5, R"("context_layout": "all_to_all")");
+  if (degrees.context >= 4 && degrees.context % 2 == 0 && random.uniform() < 0.4) {
+    maybe(1, R"("context_layout": "hybrid", "context_all_to_all": 2)");
+  } else if (degrees.context > 1) {
+    maybe(0.5, R"("context_layout": "all_to_all")");
+  }
   if (experts) {
     const int devices = replicas * degrees.tensor;
     const bool own_tokens = degrees.tensor == 1 || text.find("sequence") != std::string::npos;
