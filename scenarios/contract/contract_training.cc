@@ -259,6 +259,10 @@ std::vector<ContractKey> kernel_keys() {
        "Speed of its matrix products, over the device's `efficiency` of `gemm`."},
       {"attention_speed", number(0.01, 1), "1",
        "Speed of its attention, over the device's `efficiency` of `attention`."},
+      {"attention_speeds", map(number(0.01, 1)), "",
+       "The same on devices of an architecture (`NVIDIA Blackwell`) where other kernels run, in "
+       "the "
+       "place of `attention_speed`."},
       {"odd_product_speed", number(0.01, 1), "1",
        "Speed of products of 16 bits one of whose sizes is odd, over others: of a readout whose "
        "vocabulary is not padded, no row of logits begins where several elements load at once."},

@@ -9,6 +9,7 @@ namespace interlock {
 namespace {
 
 constexpr const char* kFolder = "scenarios/frameworks";
+constexpr double kLeastSpeed = 0.01;
 
 /// Reads one size, for every architecture, or one for each.
 std::map<std::string, Bytes> read_library_memory(const JsonNode& node, Diagnostics& diagnostics) {
@@ -21,6 +22,20 @@ std::map<std::string, Bytes> read_library_memory(const JsonNode& node, Diagnosti
     memory[member.first] = read_bytes(node.child(member.first), diagnostics).value_or(Bytes(0));
   }
   return memory;
+}
+
+/// Reads a speed for each architecture.
+std::map<std::string, double> read_speeds(const JsonNode& node, Diagnostics& diagnostics) {
+  std::map<std::string, double> speeds;
+  if (node.value->kind != JsonValue::Kind::Object) {
+    report(diagnostics, node, "expected an object of speeds, by architecture of devices");
+    return speeds;
+  }
+  for (const JsonMember& member : node.value->members) {
+    speeds[member.first] =
+        read_number(node.child(member.first), kLeastSpeed, 1, diagnostics).value_or(1);
+  }
+  return speeds;
 }
 
 /// Reads a list of two names, each at most once, as two answers.
@@ -84,6 +99,9 @@ Framework read_framework(const JsonNode& node, Diagnostics& diagnostics) {
   }
   framework.product_speed = section.number("product_speed");
   framework.attention_speed = section.number("attention_speed");
+  if (const auto speeds = section.get("attention_speeds")) {
+    framework.attention_speeds = read_speeds(*speeds, diagnostics);
+  }
   framework.odd_product_speed = section.number("odd_product_speed");
   framework.loss_traffic = section.number("loss_traffic");
   framework.loss_stash = section.number("loss_stash");

@@ -34,12 +34,15 @@ Device device_under(const Framework& framework, Device device) {
   Efficiency& products = efficiency(OpClass::Gemm);
   Efficiency& attention = efficiency(OpClass::Attention);
   products.compute *= framework.product_speed;
-  attention.compute *= framework.attention_speed;
+  const auto own = framework.attention_speeds.find(device.architecture);
+  const bool named = own != framework.attention_speeds.end();
+  const double attention_speed = named ? own->second : framework.attention_speed;
+  attention.compute *= attention_speed;
   for (std::optional<double>* own :
        {&products.compute_fp8, &products.compute_fp4, &products.compute_fp32}) {
     if (*own) **own *= framework.product_speed;
   }
-  if (attention.compute_fp32) *attention.compute_fp32 *= framework.attention_speed;
+  if (attention.compute_fp32) *attention.compute_fp32 *= attention_speed;
   return device;
 }
 

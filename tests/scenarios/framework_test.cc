@@ -163,6 +163,19 @@ TEST_CASE("slower products and attention take their flops over the slower rate")
   CHECK(got == doctest::Approx(expected).epsilon(1e-9));
 }
 
+TEST_CASE("attention may have a speed of its own on an architecture") {
+  const auto step = [](const std::string& keys) {
+    return step_of(run(small_run({"model.attention=fused", "model.sequence_length=8192",
+                                  "training.framework={" + keys + "}"})));
+  };
+  const double half = step(R"("attention_speed": 0.5)"), whole = step("");
+  MESSAGE("an A100 is an Ampere: " << whole << " s, and at half the speed " << half << " s");
+  CHECK(half > 1.1 * whole);
+  CHECK(step(R"("attention_speeds": {"NVIDIA Ampere": 0.5})") == half);
+  CHECK(step(R"("attention_speed": 0.25, "attention_speeds": {"NVIDIA Ampere": 0.5})") == half);
+  CHECK(step(R"("attention_speed": 0.5, "attention_speeds": {"NVIDIA Hopper": 0.25})") == half);
+}
+
 TEST_CASE("gradients in fp32 take two bytes a parameter more") {
   const ScenarioResult plain = run(small_run({}));
   const ScenarioResult wide = run(small_run({R"(training.framework={"gradients": "fp32"})"}));
