@@ -69,6 +69,7 @@ struct Strategy {
   int gradient_every = 1;  // Interlocking, Chunked: micro-batches of which the last one's gradients
                            // cross boundaries; by others stages train for their own loss
   NoiseSchedule noise = NoiseSchedule::LogNormal;  // Independent
+  bool module_gradients = false;  // ForwardForward: go back through a module to its first operator
 
   auto operator<=>(const Strategy&) const = default;
 };
