@@ -142,6 +142,22 @@ ContractObject strategy_object() {
            kinds_that_send(true)},
           {"gradient_format", sent_format(), "training",
            "Likewise, of the gradients of these outputs.", kinds_that_send(false)},
+          {"noise",
+           one_of({"log-normal", "cosine"}),
+           "log-normal",
+           "Noise over the target of each stage in `train`, most at the first; a simulated step is "
+           "the same. `log-normal`: medians of equal shares of a distribution (DiffusionBlocks). "
+           "`cosine`: NoProp's fixed schedule (arXiv 2503.24322).",
+           {"independent"}},
+          {"module_gradients",
+           one_of({"none", "computed"}),
+           "none",
+           "How far the loss of a module goes back. `none`: each operator learns from what it "
+           "makes "
+           "itself, by its weight gradient alone. `computed`: through the module, by all input "
+           "gradients but the first operator's; its output is then kept, too. `train` runs "
+           "`computed`.",
+           {"forward-forward"}},
           {"head", head_type(), "the model's",
            "Auxiliary head of each stage that is trained by a loss of its own.",
            trained_by_heads()}}};

@@ -75,6 +75,8 @@ void read_object(Section& section, StrategyKeys& keys, int kind) {
   strategy.gradient_every = section.count("gradient_every");
   strategy.activation_format = static_cast<SentFormat>(section.choice("activation_format"));
   strategy.gradient_format = static_cast<SentFormat>(section.choice("gradient_format"));
+  strategy.noise = static_cast<NoiseSchedule>(section.choice("noise"));
+  strategy.module_gradients = section.choice("module_gradients") == 1;
   if (strategy.kind == StrategyKind::Overlapping && strategy.gradient == GradientMode::Mean) {
     report(section.diagnostics(), *section.get("gradient"),
            "an overlapping strategy has no \"mean\"; expected furthest or sum");

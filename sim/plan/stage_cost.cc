@@ -293,7 +293,8 @@ StageCost forward_only(const StageCost& module) {
 
 /// Returns modules as `strategy` runs them; in `changed` if that is another way. Forward-forward
 /// takes each through a positive and a negative pass and makes weight gradients of both from a loss
-/// of its own, so that nothing goes further back than its weights.
+/// of its own, so that nothing goes further back than its weights; or than its first operator, for
+/// which its output, which the loss is made of, stays. The last one's loss keeps what it reads.
 const std::vector<StageCost>& as_run(const std::vector<StageCost>& modules,
                                      const Strategy& strategy, std::vector<StageCost>& changed) {
   if (strategy.kind == StrategyKind::Inference) {
@@ -306,7 +307,15 @@ const std::vector<StageCost>& as_run(const std::vector<StageCost>& modules,
     for (OpCost* cost : {&module.forward, &module.backward_weight, &module.recompute}) {
       *cost += OpCost(*cost);
     }
-    module.backward_input = module.first_backward_input = {};
+    if (strategy.module_gradients) {
+      module.backward_input -= module.first_backward_input;
+      module.backward_input += OpCost(module.backward_input);
+      if (&module != &changed.back()) module.stash += module.output;
+      module.workspace = 2 * module.workspace;
+    } else {
+      module.backward_input = {};
+    }
+    module.first_backward_input = {};
     module.output = 2 * module.output;
     module.stash = 2 * module.stash;
     module.carried = 2 * module.carried;

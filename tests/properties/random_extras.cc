@@ -93,6 +93,7 @@ class Extras {
     const bool parts = kind == "interlocking" || kind == "pairwise" || kind == "chunked";
     if (parts && chance(0.7))
       strategy["gradient_every"] = chance(0.5) ? 2 : training_["micro_batches"].get<int>();
+    if (kind == "forward-forward" && chance(0.5)) strategy["module_gradients"] = "computed";
     if (kind == "tree" || kind == "independent") return;
     static const std::vector<std::string> formats = {"training", "fp8", "int8", "int4"};
     const auto format = [&] { return formats[static_cast<std::size_t>(random_.integer(0, 3))]; };

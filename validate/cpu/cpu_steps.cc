@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "validate/cpu/layers/attention_kernels.h"
 #include "validate/cpu/layers/dense_kernels.h"
+#include "validate/cpu/layers/goodness_kernels.h"
 #include "validate/cpu/layers/norm_kernels.h"
 #include "validate/cpu/layers/spatial_kernels.h"
 
@@ -130,6 +131,8 @@ double run_forward(const LayerKernel<T>& k) {
     case LayerKind::AveragePool:
       average_pool_forward<T>(k.read(s.x), k.pixels(), k.view(s.y));
       return 0;
+    case LayerKind::Goodness:
+      return goodness_forward<T>(k.read(s.x), k.view(s.y));
     case LayerKind::CrossEntropy:
       return cross_entropy_forward<T>(k.read(s.x), k.targets);
     case LayerKind::Residual:
@@ -168,6 +171,8 @@ void run_backward_input(const LayerKernel<T>& k) {
     case LayerKind::AveragePool:
       return average_pool_backward_input<T>(k.read(s.x), k.read(s.y), k.pixels(), s.rectified,
                                             k.view(s.dx));
+    case LayerKind::Goodness:
+      return goodness_backward<T>(k.read(s.x), k.view(s.dx));
     case LayerKind::CrossEntropy:
       return cross_entropy_backward<T>(k.read(s.x), k.targets, k.view(s.dx));
     case LayerKind::Embedding:
@@ -222,9 +227,11 @@ double run_steps(const std::vector<Step>& steps, const StageTensors& tensors,
     if (part != StepPart::All && step.late != (part == StepPart::Late)) continue;
     const LayerKernel<T> kernel = {step, tensors, targets};
     switch (step.kind) {
-      case StepKind::Forward:
-        loss += run_forward(kernel);
+      case StepKind::Forward: {
+        const double own = run_forward(kernel);
+        if (has_loss(step.layer->kind)) loss = own;
         break;
+      }
       case StepKind::BackwardInput:
         run_backward_input(kernel);
         break;

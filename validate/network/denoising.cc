@@ -52,14 +52,25 @@ void normalise_rows(std::vector<double>& table, int columns) {
 }
 
 /// Returns 1 / level^2 of a stage: nothing of the first, whose noise has no bound.
-double precision_of(int stage, int stages) {
-  return stage == 0 ? 0 : 1 / std::pow(noise_level(stage, stages), 2);
+double precision_of(NoiseSchedule schedule, int stage, int stages) {
+  return stage == 0 ? 0 : 1 / std::pow(noise_level(schedule, stage, stages), 2);
+}
+
+/// Returns the share of the variance that is signal when `share` of the way to noise is gone, but
+/// for a factor.
+double cosine_signal(double share) {
+  constexpr double kOffset = 0.008;
+  return std::pow(std::cos(std::numbers::pi / 2 * (share + kOffset) / (1 + kOffset)), 2);
 }
 
 }  // namespace
 
-double noise_level(int stage, int stages) {
+double noise_level(NoiseSchedule schedule, int stage, int stages) {
   CHECK(1 <= stage && stage < stages, "a stage behind the first");
+  if (schedule == NoiseSchedule::Cosine) {
+    const double gone = 1 - static_cast<double>(stage) / stages;
+    return std::sqrt(cosine_signal(0) / cosine_signal(gone) - 1);
+  }
   return std::exp(kDeviation * normal_quantile(1 - (stage - 0.5) / (stages - 1)));
 }
 
@@ -74,6 +85,10 @@ std::string why_no_chain(const Job& job, const std::vector<int>& columns) {
            std::to_string(stage) + " reads " + std::to_string(columns[stage]) +
            " columns where stage 1 reads " + std::to_string(columns[1]) +
            "; expected modules of one width";
+  }
+  if (columns.size() == 1 && job.strategy.noise == NoiseSchedule::Cosine) {
+    return "\"noise\" is of stages behind the first, and there is one stage; expected several, or "
+           "no \"noise\"";
   }
   if (columns.size() > 1 && columns[1] < 2) {
     return "independent stages read the batch and a noisy target side by side; expected a width "
@@ -100,7 +115,7 @@ Denoising::Denoising(const Job& job, int stage, int columns)
 
 std::vector<double> Denoising::input(const Batch& batch, int number) const {
   CHECK(stage_ > 0, "the first stage reads the batch by its own layers");
-  const double level = noise_level(stage_, stages_);
+  const double level = noise_level(job_.strategy.noise, stage_, stages_);
   const double scale = 1 / std::sqrt(1.0 / of_target_ + level * level);
   const int features = batch.tokens.empty() ? job_.network.features : 0;
   const int columns = of_batch_ + of_target_, length = job_.network.rows_per_sample;
@@ -150,7 +165,9 @@ double Denoising::term(const std::vector<double>& scores,
     const std::int32_t target = targets[static_cast<std::size_t>(row)];
     sum += (vectors.row(target) - expected.row(row) / totals[row]).squaredNorm();
   }
-  const double growth = precision_of(stage_ + 1, stages_) - precision_of(stage_, stages_);
+  const NoiseSchedule noise = job_.strategy.noise;
+  const double growth =
+      precision_of(noise, stage_ + 1, stages_) - precision_of(noise, stage_, stages_);
   return sum / static_cast<double>(rows) * growth / 2;
 }
 

@@ -12,8 +12,8 @@
 // input is the batch under frozen random weights: a feature times a row of a matrix, or a row for
 // the token plus one for its place. The second half is z, scaled to a variance of 1.
 //
-// Example: four stages have the levels -, 1.62, 1 and 0.62. A block of width 64 reads 32 columns of
-// the batch, then 32 of z.
+// Example: four stages have the levels -, 1.62, 1 and 0.62, or by the cosine schedule -, 2.44, 1.01
+// and 0.42. A block of width 64 reads 32 columns of the batch, then 32 of z.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,13 @@
 
 namespace interlock {
 
-/// Returns the level of noise of a stage of the model: exp(x), x the median of the stage's share of
-/// a normal distribution of mean 0 and deviation 1/2 that is cut into stages - 1 shares of equal
-/// probability, highest first. REQUIRES: 1 <= stage < stages.
-double noise_level(int stage, int stages);
+/// Returns the level of noise of a stage of the model, highest first. LogNormal: exp(x), x the
+/// median of the stage's share of a normal distribution of mean 0 and deviation 1/2 that is cut
+/// into stages - 1 shares of equal probability. Cosine: sqrt(1 / a - 1), where a, the share of the
+/// variance that is signal, is f(1 - stage / stages) / f(0), f(x) = cos^2(pi / 2 (x + 0.008) /
+/// 1.008). Source: Nichol and Dhariwal, arXiv 2102.09672, which NoProp-DT takes over (arXiv
+/// 2503.24322); the offset, which NoProp does not tell, is theirs. REQUIRES: 1 <= stage < stages.
+double noise_level(NoiseSchedule schedule, int stage, int stages);
 
 /// Returns why stages of `job` cannot be blocks of a chain; empty if they can.
 /// `columns`: of the input of each stage.

@@ -27,7 +27,7 @@ namespace interlock {
 struct Batch {
   std::vector<std::int32_t> tokens;
   std::vector<float> features;
-  std::vector<std::int32_t> targets;  // one for each row that a loss reads
+  std::vector<std::int32_t> targets;  // one for each row that a loss reads; below 0: none
 };
 
 /// Gradient descent. Adam is AdamW: decay is apart from the gradient and spares what does not

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "models/layers/footprint.h"
+#include "validate/network/contrast.h"
 #include "validate/network/denoising.h"
 
 namespace interlock {
@@ -118,11 +119,12 @@ std::string why_not_strategy(const Strategy& strategy) {
     case StrategyKind::Greedy:
     case StrategyKind::Chunked:
     case StrategyKind::Independent:
+    case StrategyKind::ForwardForward:
       break;
     default:
       return "strategy " + name_of(strategy) +
-             " has no kernels; expected global, local, interlocking, greedy, chunked or "
-             "independent";
+             " has no kernels; expected global, local, interlocking, greedy, chunked, independent "
+             "or forward-forward";
   }
   if (strategy.readout_every > 0) {
     return "heads that are copies of the readout have no kernels; expected \"weights\": "
@@ -221,6 +223,7 @@ StageJob plan_stage_of_job(const Job& job, int stage, int element) {
   for (const bool early : {true, false}) {
     inputs.again_early = early;
     inputs.input_gradient = first ? Place::Workspace : Place::InputGradient;
+    if (job.strategy.kind == StrategyKind::ForwardForward) inputs.input_gradient = Place::None;
     planned.plan = plan_stage(inputs);
     inputs.input_gradient = Place::None;
     planned.plan_without = plan_stage(inputs);
@@ -272,6 +275,9 @@ std::string why_not_trainable(const Job& job) {
     if (std::string problem = why_no_chain(job, input_columns(job)); !problem.empty()) {
       return problem;
     }
+  }
+  if (job.strategy.kind == StrategyKind::ForwardForward) {
+    if (std::string problem = why_no_contrast(job); !problem.empty()) return problem;
   }
   for (int stage = 0; stage < program.stages; ++stage) {
     if (std::string problem = why_not_stage(job, stage); !problem.empty()) return problem;

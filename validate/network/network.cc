@@ -120,6 +120,7 @@ void append_parameters(const std::string& module, const std::vector<Layer>& laye
       case LayerKind::Relu:
       case LayerKind::Attention:
       case LayerKind::AveragePool:
+      case LayerKind::Goodness:
       case LayerKind::CrossEntropy:
         break;
     }

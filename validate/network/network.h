@@ -40,8 +40,14 @@ enum class LayerKind {
   AveragePool,   // mean over the pixels of a sample
   Residual,      // branch(x) + shortcut(x); an empty shortcut is x
   Coupling,      // the branch reads one half of the columns and is added to the other half
+  Goodness,      // rows of a mean square of 1; its loss and gradient are its own: see contrast.h
   CrossEntropy,  // softmax and the mean loss over rows; ends a network or a head
 };
+
+/// Returns whether a layer has a loss.
+constexpr bool has_loss(LayerKind kind) {
+  return kind == LayerKind::CrossEntropy || kind == LayerKind::Goodness;
+}
 
 /// One layer. Members that its kind does not use keep their defaults.
 struct Layer {
@@ -73,6 +79,7 @@ struct NeuralNetwork {
   std::string name;
   SampleKind samples = SampleKind::Vectors;
   int samples_per_micro_batch = 1;
+  int false_samples = 0;               // of them, the last
   int rows_per_sample = 1;             // of the input: tokens, pixels
   int features = 1;                    // of a row of the input; 1 for tokens
   int classes = 1;                     // that targets are out of

@@ -20,7 +20,8 @@ Tensor StagePlanner::backward(const std::vector<Layer>& layers, const Gradient& 
     if (is_top(layers)) compute_again(i);
     const bool first = i == 0;
     const bool after_relu = first ? rectified : layers[i - 1].kind == LayerKind::Relu;
-    const Want own = first ? want : Want{.kind = Want::Kind::Anywhere};
+    Want own = first ? want : Want{.kind = Want::Kind::Anywhere};
+    if (!first && layers[i - 1].kind == LayerKind::Goodness) own = {};  // which reads none
     const Tensor below = backward_layer(layers[i], gradient, own, after_relu);
     const bool made_here = !same_place(gradient.tensor, dy.tensor);
     if (made_here && !same_place(gradient.tensor, below)) give_back(gradient.tensor);
@@ -35,6 +36,8 @@ Tensor StagePlanner::backward_layer(const Layer& layer, const Gradient& dy, cons
   switch (layer.kind) {
     case LayerKind::Relu:
       return dy.tensor;  // the layer after it has masked the gradient
+    case LayerKind::Goodness:
+      return backward_goodness(layer);
     case LayerKind::Residual:
       return backward_residual(layer, dy, want, rectified);
     case LayerKind::Coupling:
@@ -118,6 +121,16 @@ Tensor StagePlanner::backward_in_place(const Layer& layer, const Gradient& dy, c
   }
   steps_->push_back(step);
   give_back(step.scratch);
+  return step.dx;
+}
+
+/// Plans the gradient of a loss of its own, in the place of what it is made of, as all others
+/// before it. Where a Relu made that, it is 0 of a 0, as after a mask.
+Tensor StagePlanner::backward_goodness(const Layer& layer) {
+  CHECK(last_, "a stage with a loss has one backward");
+  Step step = step_of(StepKind::BackwardInput, layer, {});
+  step.dx = step.x;
+  steps_->push_back(step);
   return step.dx;
 }
 

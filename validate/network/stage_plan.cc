@@ -20,11 +20,11 @@ StagePlan StagePlanner::plan() {
   const int bytes = tokens ? kTokenBytes : inputs_.element;
   const Tensor input = {Place::Input, 0, inputs_.rows, inputs_.columns};
   plan_.input = input.size() * bytes;
-  const bool loss = layers.back().kind == LayerKind::CrossEntropy;
+  const LayerKind last = layers.back().kind;
   plan_.output = forward(layers, input, {.place = Place::Output}, false);
   if (inputs_.rebuilds) rebuild();
-  if (loss) plan_.output = {};
-  plan_backward(loss);
+  if (last == LayerKind::CrossEntropy) plan_.output = {};
+  plan_backward(has_loss(last));
   return std::move(plan_);
 }
 

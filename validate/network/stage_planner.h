@@ -77,6 +77,7 @@ class StagePlanner {
   Tensor backward_product(const Layer& layer, const Gradient& dy, const Want& want, bool rectified);
   Tensor backward_in_place(const Layer& layer, const Gradient& dy, const Want& want,
                            bool rectified);
+  Tensor backward_goodness(const Layer& layer);
   Tensor backward_residual(const Layer& layer, const Gradient& dy, const Want& want,
                            bool rectified);
   Tensor backward_coupling(const Layer& layer, const Gradient& dy, const Want& want);

@@ -163,7 +163,7 @@ EndOfOp Stage::run_forward(int micro_batch) {
   set_workspace(tensors, workspace);
   device_.run(plan.forward, tensors, StepPart::All);
   if (casts) device_.cast(batch.output, batch.output_message, up_);
-  if (ends_in_loss()) device_.note_loss(micro_batch, replays_);
+  if (has_loss(plans_.layers->back().kind)) device_.note_loss(micro_batch, replays_);
   batch.head_is_due = role_.of(micro_batch).head;
   return [this, micro_batch, workspace, leaves]() mutable {
     device_.free(workspace);
@@ -214,6 +214,7 @@ EndOfOp Stage::run_head(int micro_batch) {
 
 /// Returns whether the gradient of the input is made though nothing reads it.
 bool Stage::drops_input_gradient(const Traversal& traversal) const {
+  if (job_.strategy.kind == StrategyKind::ForwardForward) return false;  // it is not made
   return !traversal.to_previous && !job_.strategy.skip_unneeded_input_gradients;
 }
 

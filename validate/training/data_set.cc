@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "validate/network/contrast.h"
 
 namespace interlock {
 
@@ -109,7 +110,8 @@ BatchSource text_batches(std::string text, const std::string& file, const Neural
                 "\"sequence_length\"");
   }
   const auto bytes = std::make_shared<const std::string>(std::move(text));
-  const int samples = network.samples_per_micro_batch;
+  const int samples = network.samples_per_micro_batch - network.false_samples;
+  const bool contrasts = network.false_samples > 0;
   return [=](int micro_batch) {
     Random random(seed, static_cast<std::uint64_t>(micro_batch));
     Batch batch;
@@ -121,6 +123,7 @@ BatchSource text_batches(std::string text, const std::string& file, const Neural
         batch.targets.push_back(static_cast<unsigned char>((*bytes)[i + 1]));
       }
     }
+    if (contrasts) append_false_samples(batch, seed, micro_batch);
     return batch;
   };
 }

@@ -15,6 +15,7 @@
 #include "validate/cpu/cpu_run.h"
 #include "validate/executors/cuda_executor.h"
 #include "validate/executors/settled_program.h"
+#include "validate/network/contrast.h"
 #include "validate/training/staleness.h"
 
 namespace interlock {
@@ -108,6 +109,10 @@ void check_executor(const Question& scenario, const NeuralNetwork& network, bool
   if (training.strategy.kind == StrategyKind::Independent) {
     refuse(scenario, "/training/strategy",
            "independent stages are trained on CPUs; expected \"executor\": \"cpu\"");
+  }
+  if (training.strategy.kind == StrategyKind::ForwardForward) {
+    refuse(scenario, "/training/strategy",
+           "goodness of modules is trained on CPUs; expected \"executor\": \"cpu\"");
   }
   if (casts_messages(training.strategy)) {
     refuse(scenario, "/training/strategy",
@@ -289,7 +294,8 @@ NeuralNetwork network_of(const Question& scenario) {
   Diagnostics diagnostics;
   NeuralNetwork network = build_network({&text.model, "/model"}, options, diagnostics);
   diagnostics.throw_if_any();
-  return network;
+  const bool contrasts = training.strategy.kind == StrategyKind::ForwardForward;
+  return contrasts ? contrasted(std::move(network)) : network;
 }
 
 void unfold_replicas(Plan& plan) {

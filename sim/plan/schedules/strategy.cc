@@ -305,7 +305,8 @@ std::string crossings_of(const Strategy& strategy) {
   const int every = strategy.gradient_every;
   return (every > 1 ? ", 1 gradient in " + std::to_string(every) : "") +
          in_format("activations", strategy.activation_format) +
-         in_format("gradients", strategy.gradient_format);
+         in_format("gradients", strategy.gradient_format) +
+         (strategy.noise == NoiseSchedule::Cosine ? ", cosine noise" : "");
 }
 
 }  // namespace interlock

@@ -50,6 +50,9 @@ struct SoughtReach {
 /// bytes for each 128 elements (8-bit integers: each 4096).
 enum class SentFormat { Computed, Fp8, Int8, Int4 };
 
+/// How much noise lies over the target of each independent stage: see validate/network/denoising.h.
+enum class NoiseSchedule { LogNormal, Cosine };
+
 struct Strategy {
   StrategyKind kind = StrategyKind::Global;
   int n_wise = 2;         // Interlocking: modules that a loss reaches
@@ -67,6 +70,8 @@ struct Strategy {
   SentFormat activation_format = SentFormat::Computed, gradient_format = SentFormat::Computed;
   int gradient_every = 1;  // Interlocking, Chunked: micro-batches of which the last one's gradients
                            // cross boundaries; by others stages train for their own loss
+  NoiseSchedule noise = NoiseSchedule::LogNormal;  // Independent
+  bool module_gradients = false;  // ForwardForward: go back through a module to its first operator
 
   auto operator<=>(const Strategy&) const = default;
 };
@@ -137,8 +142,8 @@ const char* name_of(Trains trains);
 /// Returns "global", "local", "3-wise", "pairwise, modules of 4 stages", "1-2-1-2-wise", ...
 std::string name_of(const Strategy& strategy);
 
-/// Returns what follows the name where boundaries are crossed in other ways than usual:
-/// ", 1 gradient in 4, activations in fp8".
+/// Returns what follows the name where boundaries are crossed, or targets hidden, in other ways
+/// than usual: ", 1 gradient in 4, activations in fp8", ", cosine noise".
 std::string crossings_of(const Strategy& strategy);
 
 }  // namespace interlock

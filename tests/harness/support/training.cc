@@ -14,6 +14,7 @@
 #include "sim/measure/memory.h"
 #include "tests/harness/support/clocked_ranks.h"
 #include "validate/executors/executor.h"
+#include "validate/network/contrast.h"
 #include "validate/training/execution.h"
 
 namespace interlock {
@@ -65,8 +66,9 @@ Job job_of(const SmallTraining& training) {
 
 Batch made_up_batch(const NeuralNetwork& network, std::uint64_t seed, int micro_batch) {
   Batch batch;
-  for (int i = 0; i < network.samples_per_micro_batch; ++i) {
-    const int sample = micro_batch * network.samples_per_micro_batch + i;
+  const int samples = network.samples_per_micro_batch - network.false_samples;
+  for (int i = 0; i < samples; ++i) {
+    const int sample = micro_batch * samples + i;
     Random random(seed + 77, static_cast<std::uint64_t>(sample) << 20);
     const bool tokens = network.samples == SampleKind::Tokens;
     for (int row = 0; row < network.rows_per_sample; ++row) {
@@ -77,6 +79,7 @@ Batch made_up_batch(const NeuralNetwork& network, std::uint64_t seed, int micro_
       if (tokens || row == 0) batch.targets.push_back(random.integer(0, network.classes - 1));
     }
   }
+  if (network.false_samples > 0) append_false_samples(batch, seed, micro_batch);
   return batch;
 }
 

@@ -99,6 +99,7 @@ const std::set<std::string> kNeedsTheLoader = {
     "no_speed",
     "no_square",
     "no_squares",
+    "noise_of_local",
     "offload_of_slices",
     "offload_without_host",
     "order_circle",

@@ -98,6 +98,38 @@ TEST_CASE("a stage does the ops of all its modules") {
   }
 }
 
+TEST_CASE("forward-forward goes back through a module, but for its input, where it is told to") {
+  StageCost module;
+  module.forward = {Seconds(1)};
+  module.backward_input = {Seconds(5)};
+  module.first_backward_input = {Seconds(2)};
+  module.backward_weight = {Seconds(3)};
+  module.stash = Bytes(100);
+  module.output = Bytes(10);
+  module.workspace = Bytes(7);
+  Strategy strategy = {.kind = StrategyKind::ForwardForward};
+  const std::vector<StageCost> modules(4, module);
+  const Partition partition{{0, 2, 4}};
+  const auto roles = make_roles(strategy, 2, false);
+  for (const bool through : {false, true}) {
+    strategy.module_gradients = through;
+    const auto prices = price_stages(modules, partition, strategy, roles);
+    for (std::size_t stage = 0; stage < 2; ++stage) {
+      const StageCost& price = prices[stage];
+      CHECK(price.forward.time.value() == 2 * 2 * 1);
+      CHECK(price.backward_weight.time.value() == 2 * 2 * 3);
+      CHECK(price.backward_input.time.value() == (through ? 2 * 2 * (5 - 2) : 0));
+      CHECK(traversal_cost(price, strategy, roles[stage].traversals.back()).time ==
+            price.backward_input.time + price.backward_weight.time);
+      CHECK(price.output.value() == 2 * 10);
+      // The output stays of all modules but the model's last, whose loss keeps what it reads.
+      const double kept = through ? (stage == 0 ? 20 : 10) : 0;
+      CHECK(price.stash.value() == 2 * (200 + kept));
+      CHECK(price.workspace.value() == (through ? 2 * 7 : 7));
+    }
+  }
+}
+
 TEST_CASE("what modules of a stage read together is kept once, in each stage") {
   std::vector<StageCost> modules(5);
   const double carried[] = {0, 6, 6, 9, 0};

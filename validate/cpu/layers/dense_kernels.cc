@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "validate/cpu/layers/dense_kernels.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace interlock {
@@ -143,23 +144,36 @@ void embedding_backward_weight(const std::int64_t* tokens, ConstMatrixView<T> dy
   }
 }
 
+namespace {
+
+std::int64_t rows_with_targets(const std::int32_t* targets, std::int64_t rows) {
+  return std::count_if(targets, targets + rows, [](std::int32_t target) { return target >= 0; });
+}
+
+}  // namespace
+
 template <class T>
 double cross_entropy_forward(ConstMatrixView<T> logits, const std::int32_t* targets) {
   double sum = 0;
   for (Eigen::Index r = 0; r < logits.rows(); ++r) {
+    if (targets[r] < 0) continue;
     const T most = logits.row(r).maxCoeff();
     T total = 0;
     for (Eigen::Index c = 0; c < logits.cols(); ++c) total += std::exp(logits(r, c) - most);
     sum += static_cast<double>(std::log(total) + most - logits(r, targets[r]));
   }
-  return sum / static_cast<double>(logits.rows());
+  return sum / static_cast<double>(rows_with_targets(targets, logits.rows()));
 }
 
 template <class T>
 void cross_entropy_backward(ConstMatrixView<T> logits, const std::int32_t* targets,
                             MatrixView<T> dlogits) {
-  const T rows = static_cast<T>(logits.rows());
+  const T rows = static_cast<T>(rows_with_targets(targets, logits.rows()));
   for (Eigen::Index r = 0; r < logits.rows(); ++r) {
+    if (targets[r] < 0) {
+      dlogits.row(r).setZero();
+      continue;
+    }
     const T most = logits.row(r).maxCoeff();
     T total = 0;
     for (Eigen::Index c = 0; c < logits.cols(); ++c) total += std::exp(logits(r, c) - most);

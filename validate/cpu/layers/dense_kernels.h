@@ -67,10 +67,11 @@ template <class T>
 void embedding_backward_weight(const std::int64_t* tokens, ConstMatrixView<T> dy,
                                MatrixView<T> dtable, T* dpositions, int rows_per_sample);
 
-/// Returns the mean over rows of -log softmax(logits)(target).
+/// Returns the mean over rows of -log softmax(logits)(target), of those that have a target: others
+/// have one below 0.
 template <class T>
 double cross_entropy_forward(ConstMatrixView<T> logits, const std::int32_t* targets);
-/// Computes its gradient: (softmax - one) / rows.
+/// Computes its gradient: (softmax - one) / rows; 0 in rows without a target.
 template <class T>
 void cross_entropy_backward(ConstMatrixView<T> logits, const std::int32_t* targets,
                             MatrixView<T> dlogits);

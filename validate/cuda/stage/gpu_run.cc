@@ -490,6 +490,9 @@ void check(const Job& job) {
   if (job.strategy.kind == StrategyKind::Independent) {
     throw Error("independent stages are trained on CPUs; expected \"executor\": \"cpu\"");
   }
+  if (job.strategy.kind == StrategyKind::ForwardForward) {
+    throw Error("goodness of modules is trained on CPUs; expected \"executor\": \"cpu\"");
+  }
   if (casts_messages(job.strategy)) {
     throw Error("messages are cast on CPUs; expected \"executor\": \"cpu\"");
   }

@@ -68,6 +68,7 @@ void run_forward(const GpuKernel& k) {
                           k.layer().rows * k.layer().columns);
     case LayerKind::CrossEntropy:
       return loss_forward(k);
+    case LayerKind::Goodness:
     case LayerKind::Residual:
     case LayerKind::Coupling:
       break;
@@ -117,6 +118,7 @@ void run_input_gradient(const GpuKernel& k) {
       return loss_gradient(k);
     case LayerKind::Embedding:
     case LayerKind::Relu:
+    case LayerKind::Goodness:
     case LayerKind::Residual:
     case LayerKind::Coupling:
       break;
