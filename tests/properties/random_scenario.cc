@@ -195,12 +195,7 @@ class Draw {
     if (tensor_ > 1) keys["tensor"] = tensor_;
     if (context_ > 1) keys["context"] = context_;
     if (tensor_ > 1 && chance(0.4)) keys["sequence_parallel"] = true;
-    if (context_ == 4 && chance(0.4)) {
-      keys["context_layout"] = "hybrid";
-      keys["context_all_to_all"] = 2;
-    } else if (context_ > 1 && chance(0.5)) {
-      keys["context_layout"] = "all_to_all";
-    }
+    if (context_ > 1 && chance(0.5)) keys["context_layout"] = "all_to_all";
     const int replicas = data_ * context_, zero = random_.integer(0, whole_matrices_ ? 2 : 3);
     if (experts_) share_experts(keys);
     keys["zero_stage"] = zero;

@@ -70,8 +70,8 @@ TEST_CASE("every key of a layout arrives where it is used") {
 
 TEST_CASE("a hybrid of contexts has groups of neighbours that make rings") {
   const auto laid = [&](const std::string& keys) {
-    return with({"model.experts=null", "parallel={\"context\": 8, \"pipeline\": 1, \"data\": 8, " +
-                                           keys + "}"})
+    return with({"model.experts=null",
+                 "parallel={\"context\": 8, \"pipeline\": 1, \"data\": 8, " + keys + "}"})
         .layout;
   };
   const Layout layout = laid(R"("context_layout": "hybrid", "context_all_to_all": 2)");
