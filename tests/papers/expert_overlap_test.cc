@@ -5,10 +5,8 @@
 namespace interlock::expert_overlap_test {
 namespace {
 
-TEST_CASE("pairs of micro-batches save as many seconds as Megatron-Bridge measured") {
+TEST_CASE("pairs of micro-batches beside the exchange of tokens, as Megatron-Bridge measured them") {
   const Paper paper("expert-overlap");
-  // Kernels of this model (many small products, permutations) take longer than predicted; what the
-  // overlap hides is a time of messages, and comes out right.
   struct Pair {
     const char* dispatch;
     double waiting, beside;
@@ -22,15 +20,17 @@ TEST_CASE("pairs of micro-batches save as many seconds as Megatron-Bridge measur
          beside);
     tell(std::string(measured.dispatch) + ", saved (s)", measured.waiting - measured.beside,
          waiting - beside);
-    CHECK(waiting - beside == doctest::Approx(measured.waiting - measured.beside).epsilon(0.2));
-    CHECK(waiting < measured.waiting);
-    CHECK(waiting > measured.waiting * 0.65);
+    if (measured.dispatch == std::string("all_to_all")) {
+      CHECK(waiting == doctest::Approx(measured.waiting).epsilon(0.06));
+      CHECK(beside == doctest::Approx(measured.beside).epsilon(0.06));
+    } else {  // its kernels take longer than those of graphs are predicted to; messages do not
+      CHECK(waiting - beside == doctest::Approx(measured.waiting - measured.beside).epsilon(0.2));
+      CHECK(waiting > measured.waiting * 0.65);
+    }
   }
-  const double beside = paper.step({"all_to_all", "beside"});
   const double delayed = paper.step({"all_to_all", "delayed"});
   tell("all_to_all, weight gradients delayed (s)", 31.20, delayed);
-  CHECK(delayed <= beside);
-  CHECK(delayed > 0.9 * beside);
+  CHECK(delayed == doctest::Approx(31.20).epsilon(0.06));
 }
 
 TEST_CASE("DeepSeek-V3's step lies between one whose tokens hide and one that waits for them") {

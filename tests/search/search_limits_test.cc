@@ -54,6 +54,22 @@ TEST_CASE("a price that is unknown is asked for where it would be written") {
        R"(e.g. "price": "2.50 USD/h" in each of its "machines")");
 }
 
+TEST_CASE("contexts that leave a node turn heads in it, and go round rings between nodes") {
+  // Two nodes of eight: 16 contexts are more than the eight heads, so that no all-to-all has them.
+  const std::vector<FoundPlan> plans =
+      searched({"cluster={\"machine\": \"dgx-a100-40g\", \"nodes\": 2, \"price\": \"2 USD/h\"}",
+                "search={\"tensor\": [1], \"pipeline\": [1], \"context\": [16], "
+                "\"micro_batch_size\": [1], \"zero_stage\": [0], \"recompute\": [\"none\"]}"})
+          .plans;
+  const auto has = [&](const std::string& layout, int turning) {
+    return std::any_of(plans.begin(), plans.end(), [&](const FoundPlan& plan) {
+      return plan.layout.context_layout.text == layout && plan.layout.context_all_to_all == turning;
+    });
+  };
+  CHECK(has("hybrid", 8));
+  CHECK_FALSE(has("all_to_all", 0));
+}
+
 TEST_CASE("plans of no use are left out, and what is found is the best of the others") {
   const JsonValue document = parse_json(kSpace, "space.json");
   SearchRequest request = request_of(document);
