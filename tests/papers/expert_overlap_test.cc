@@ -5,7 +5,8 @@
 namespace interlock::expert_overlap_test {
 namespace {
 
-TEST_CASE("pairs of micro-batches beside the exchange of tokens, as Megatron-Bridge measured them") {
+TEST_CASE(
+    "pairs of micro-batches beside the exchange of tokens, as Megatron-Bridge measured them") {
   const Paper paper("expert-overlap");
   struct Pair {
     const char* dispatch;
