@@ -51,9 +51,7 @@ class CommandLine {
                                        [this] { validate_run(validated_); }),
                  validated_);
     add_published(validated.add_command("published", "predict what others measured",
-                                        [this] {
-                                          if (!validate_published(published_)) exit_code_ = kMissed;
-                                        }),
+                                        [this] { exit_code_ = validate_published(published_); }),
                   published_);
     add_fit(validated.add_command("fit", "fit every fitted number again, with rows left out",
                                   [this] { validate_fit(fitted_); }),
@@ -113,7 +111,7 @@ class CommandLine {
                    [this] { exit_code_ = search(searched_) ? kSuccess : kInterrupted; }),
                searched_);
     add_init(add("init", "write a scenario of a model, a machine and a number of devices",
-                 [this] { init(begun_); }),
+                 [this] { exit_code_ = init(begun_) ? kSuccess : kInterrupted; }),
              begun_);
     add_plan(add("plan", "how many GPUs, which, how long, how much: the best plan of each size",
                  [this] { exit_code_ = plan_devices(sized_) ? kSuccess : kInterrupted; }),

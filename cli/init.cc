@@ -4,6 +4,8 @@
 
 #include <filesystem>
 #include <iostream>
+#include <optional>
+#include <utility>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -18,6 +20,8 @@
 
 namespace interlock {
 namespace {
+
+constexpr const char* kNothing = "interrupted: nothing was written";
 
 /// Asks at the terminal and returns what is typed.
 std::string ask(const std::string& what) {
@@ -94,34 +98,39 @@ std::string plan_json(const InitOptions& options, const Starter& starter) {
        {"peak_memory_bytes", json_number(starter.peak_memory.value())},
        {"reserve", json_text(starter.reserve)},
        {"efficiencies_of", json_text(starter.lender.empty() ? "its own" : starter.lender)},
-       {"proven", json_boolean(starter.unproven == 0)},
+       {"proven", json_boolean(starter.unproven == 0 && !starter.cut_off)},
        {"left_out", starter.left_out.empty() ? JsonValue() : json_text(starter.left_out)},
        {"fits_in_memory", json_boolean(starter.fits)}});
   if (options.out.empty()) json.members[1].second.items.clear();
   return json_file(json);
 }
 
-Starter choose(const InitOptions& options) {
-  const EndOnInterrupt until_chosen("interrupted: nothing was written");
-  Progress line("plans", 0, 0, !options.quiet);
-  return make_starter({.model = options.model,
-                       .machine = options.machine,
-                       .devices = options.devices,
-                       .sequence_length = options.sequence_length,
-                       .overrides = options.overrides},
-                      usable_processors(),
-                      [&](std::size_t done, std::size_t of) { line.reach(done, of); });
+/// Returns nothing if an interrupt came before any plan was looked at.
+std::optional<Starter> choose(const InitOptions& options) {
+  std::optional<EndOnInterrupt> until_first(std::in_place, kNothing);
+  std::optional<StopOnInterrupt> until_chosen;
+  Progress line("plans", 0, 0, !options.quiet, Rest::Unknown);
+  const auto told = [&](std::size_t done, std::size_t of) {
+    line.reach(done, of);
+    if (!until_chosen) {
+      until_first.reset();
+      until_chosen.emplace();
+    }
+    if (StopOnInterrupt::asked()) throw StopSearch{};
+  };
+  const StarterQuestion question = {.model = options.model,
+                                    .machine = options.machine,
+                                    .devices = options.devices,
+                                    .sequence_length = options.sequence_length,
+                                    .overrides = options.overrides};
+  try {
+    return make_starter(question, usable_processors(), told);
+  } catch (const StopSearch&) {
+    return std::nullopt;
+  }
 }
 
-}  // namespace
-
-void init(InitOptions options) {
-  ask_for_missing(options);
-  check_target(options);
-  const Starter starter = choose(options);
-  if (options.out.empty()) print(starter_text(starter, ""));
-  write_json(options.json, plan_json(options, starter), options.quiet);
-  if (options.out.empty()) return;
+void write_starter(const InitOptions& options, const Starter& starter) {
   const std::string folder = std::filesystem::path(options.out).parent_path().string();
   write_file(options.out, starter_text(starter, folder));
   if (!options.quiet) {
@@ -129,11 +138,29 @@ void init(InitOptions options) {
     if (!starter.borrowed.empty()) tell("note: " + starter.borrowed);
     tell("wrote " + options.out + "; interlock simulate " + options.out);
     if (!starter.fits) tell("no plan that was tried fits; the file says what it lacks");
-    if (starter.unproven > 0) {
+    if (starter.unproven > 0 && !starter.cut_off) {
       tell("note: " + std::to_string(starter.unproven) +
            " plans that may be better cost too much to look at");
     }
   }
+}
+
+}  // namespace
+
+bool init(InitOptions options) {
+  ask_for_missing(options);
+  check_target(options);
+  const std::optional<Starter> chosen = choose(options);
+  if (!chosen) {
+    tell(kNothing);
+    return false;
+  }
+  const Starter& starter = *chosen;
+  if (options.out.empty()) print(starter_text(starter, ""));
+  write_json(options.json, plan_json(options, starter), options.quiet);
+  if (!options.out.empty()) write_starter(options, starter);
+  if (starter.cut_off) tell("interrupted: the plan is the best of those that were looked at");
+  return !starter.cut_off;
 }
 
 }  // namespace interlock

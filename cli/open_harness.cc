@@ -30,7 +30,7 @@ const HarnessCommands& harness() {
 void train(const TrainOptions& options) { harness().train(options); }
 void validate_run(const ValidateOptions& options) { harness().validate_run(options); }
 void validate_fit(const FitOptions& options) { harness().validate_fit(options); }
-bool validate_published(const PublishedOptions& options) {
+int validate_published(const PublishedOptions& options) {
   return harness().validate_published(options);
 }
 void calibrate(const CalibrateOptions& options) { harness().calibrate(options); }

@@ -75,19 +75,31 @@ void write_best(const SearchOptions& options, const FoundPlan& best) {
   tell("wrote " + options.out);
 }
 
-/// Searches, with a line of progress. Returns nothing if an interrupt came before the best plan.
+/// Returns ", 39 looked at, 3 simulated"; "" before the first look.
+std::string words_of_known(const SearchCounts& counts) {
+  if (counts.looked_at == 0) return "";
+  return ", " + std::to_string(counts.looked_at) + " looked at, " + std::to_string(counts.judged) +
+         " simulated";
+}
+
+/// Searches, with a line of progress. Returns nothing if an interrupt came before the first look.
 std::optional<SearchResult> search_aloud(const SearchOptions& options) {
   const JsonValue document = document_of(options.command);
-  const SearchRequest request = request_for(options, document);
+  SearchRequest request = request_for(options, document);
   if (!options.command.quiet) {
     if (const std::string words = equal_nodes_words(document); !words.empty()) tell(words);
   }
   const int processes = options.jobs > 0 ? options.jobs : usable_processors();
   const StopOnInterrupt until_found;
-  Progress line("layouts and plans", 0, 0, !options.command.quiet);
+  Progress line("layouts and plans", 0, 0, !options.command.quiet, Rest::Unknown);
+  std::string note;
+  request.counted = [&](const SearchCounts& counts) {
+    note = words_of_known(counts);
+    if (StopOnInterrupt::asked()) throw StopSearch{};
+  };
   try {
     return search_plans(document, request, processes, [&](std::size_t done, std::size_t of) {
-      line.reach(done, of);
+      line.reach(done, of, done < of ? note : ", now variants of the best");
       if (StopOnInterrupt::asked()) throw StopSearch{};
     });
   } catch (const StopSearch&) {
@@ -124,7 +136,11 @@ bool search(const SearchOptions& options) {
   if (!options.out.empty() && result->plans.empty()) refuse_to_write(options, result->counts);
   write_json(files.json, search_json(*result), files.quiet);
   if (!options.out.empty()) write_best(options, result->plans.front());
-  if (result->stopped) tell("interrupted: plans that are worth having may be missing");
+  if (result->cut_off) {
+    tell("interrupted: the best plan is not proven; the same command begins anew");
+  } else if (result->stopped) {
+    tell("interrupted: plans that are worth having may be missing");
+  }
   return !result->stopped;
 }
 

@@ -18,6 +18,7 @@
 #include "cli/console/outputs.h"
 #include "cli/console/progress.h"
 #include "cli/console/terminal.h"
+#include "cli/console/until_interrupt.h"
 #include "cli/parser/commands.h"
 #include "reports/charts/picture_style.h"
 #include "reports/jobs_report.h"
@@ -47,20 +48,23 @@ void keep_drawn(const std::vector<Question>& questions, std::vector<ScenarioResu
 
 void run(const CommandOptions& options, const std::vector<Question>& questions, bool always_array) {
   check_single(options, questions.size());
+  const std::size_t all = questions.size();
+  const bool drawn = draws_timelines(options) && all <= kMostDrawn;
   std::vector<ScenarioResult> results;
-  results.reserve(questions.size());
   {
-    Progress line("scenarios", questions.size(), 0, !options.quiet);
-    for (const Question& question : questions) {
-      const bool drawn = draws_timelines(options) && questions.size() <= kMostDrawn;
-      results.push_back(run_scenario(question, drawn, options.ranges));
-      line.advance("");
-    }
+    Progress line("scenarios", all, 0, !options.quiet);
+    results = made_until_interrupt<ScenarioResult>(
+        all, [&](std::size_t i) { return run_scenario(questions[i], drawn, options.ranges); },
+        line);
   }
-  if (draws_timelines(options) && questions.size() > kMostDrawn) keep_drawn(questions, results);
-  if (!options.quiet && options.json != "-") print(terminal_table(results, terminal_style()));
-  if (options.require_fit) require_fit(results);
-  write_outputs(options, results, always_array || results.size() > 1);
+  const auto write = [&](bool whole) {
+    if (draws_timelines(options) && all > kMostDrawn) keep_drawn(questions, results);
+    if (!options.quiet && options.json != "-") print(terminal_table(results, terminal_style()));
+    if (options.require_fit && whole) require_fit(results);
+    write_outputs(options, results, always_array || all > 1);
+  };
+  if (results.size() == all) return write(true);
+  end_without_rest([&] { write(false); }, results.size(), all, "scenarios");
 }
 
 /// Throws: Error if options ask for what one scenario has, and several jobs have not.
@@ -87,6 +91,20 @@ void check_drawn(const std::vector<JobsQuestion>& questions) {
               ": each job alone and together; expected fewer values in the sweep");
 }
 
+/// Prints and writes `results`; `whole`: none is missing.
+void write_jobs(const CommandOptions& options, const std::vector<JobsResult>& results, bool whole) {
+  if (!options.quiet && options.json != "-") print(jobs_table(results, terminal_style()));
+  const std::vector<ScenarioResult> runs = runs_of_jobs(results);
+  if (options.require_fit && whole) require_fit(runs);
+  // All texts are made before the first file is touched.
+  const std::string json = options.json.empty() ? "" : jobs_json(results);
+  const std::string page = options.report.empty() ? "" : html_report(runs);
+  const std::string picture = options.svg.empty() ? "" : svg_timelines(runs, {});
+  write_json(options.report, page, options.quiet);
+  write_json(options.svg, picture, options.quiet);
+  write_json(options.json, json, options.quiet);
+}
+
 /// Simulates jobs that share a cluster, each alone and all together.
 void simulate_jobs(const CommandOptions& options, const JsonValue& document) {
   check_of_jobs(options);
@@ -99,21 +117,12 @@ void simulate_jobs(const CommandOptions& options, const JsonValue& document) {
   std::vector<JobsResult> results;
   {
     Progress line("scenarios", questions.size(), 0, !options.quiet);
-    for (const JobsQuestion& question : questions) {
-      results.push_back(price_jobs(question, draws));
-      line.advance("");
-    }
+    results = made_until_interrupt<JobsResult>(
+        questions.size(), [&](std::size_t i) { return price_jobs(questions[i], draws); }, line);
   }
-  if (!options.quiet && options.json != "-") print(jobs_table(results, terminal_style()));
-  const std::vector<ScenarioResult> runs = runs_of_jobs(results);
-  if (options.require_fit) require_fit(runs);
-  // All texts are made before the first file is touched.
-  const std::string json = options.json.empty() ? "" : jobs_json(results);
-  const std::string page = options.report.empty() ? "" : html_report(runs);
-  const std::string picture = options.svg.empty() ? "" : svg_timelines(runs, {});
-  write_json(options.report, page, options.quiet);
-  write_json(options.svg, picture, options.quiet);
-  write_json(options.json, json, options.quiet);
+  const std::size_t all = questions.size();
+  if (results.size() == all) return write_jobs(options, results, true);
+  end_without_rest([&] { write_jobs(options, results, false); }, results.size(), all, "scenarios");
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "cli/console/exit_code.h"
+#include "cli/console/interrupt.h"
 #include "cli/console/outputs.h"
 #include "cli/console/progress.h"
 #include "cli/console/terminal.h"
@@ -69,7 +71,8 @@ struct WrittenFile {
   std::string path, text;
 };
 
-void write_all(const PublishedOptions& options, const Accuracy& accuracy) {
+/// `whole`: no row is missing. Errors are those of all rows.
+void write_all(const PublishedOptions& options, const Accuracy& accuracy, bool whole) {
   // All texts are made before the first file is touched.
   std::vector<WrittenFile> outputs;
   if (!options.markdown.empty()) {
@@ -81,7 +84,7 @@ void write_all(const PublishedOptions& options, const Accuracy& accuracy) {
     outputs.push_back({"--json", options.json, json});
   }
   if (!options.html.empty()) outputs.push_back({"--html", options.html, accuracy_html(accuracy)});
-  if (!options.errors.empty()) {
+  if (!options.errors.empty() && whole) {
     const Accuracy as_borrower =
         judge(accuracy.files, {jobs_of(options.jobs)}, Efficiencies::Borrowed);
     PublishedErrors errors{.tables = error_tables(accuracy),
@@ -137,15 +140,30 @@ std::vector<FittedParameter> chosen(const FitOptions& options,
 }
 
 Accuracy judged(std::vector<MeasurementFile> files, const PublishedOptions& options) {
+  const StopOnInterrupt until_judged;
   Progress line("rows", 0, 0, !options.quiet);
   return judge(std::move(files),
                {.processes = jobs_of(options.jobs),
-                .told = [&](std::size_t done, std::size_t of) { line.reach(done, of); }});
+                .told = [&](std::size_t done, std::size_t of) { line.reach(done, of); },
+                .stop = [] { return StopOnInterrupt::asked().load(); }});
 }
+
+/// Counts the rows of `accuracy`, and of these the ones that an interrupt left.
+struct CountedRows {
+  explicit CountedRows(const Accuracy& accuracy) {
+    for (const auto& file : accuracy.predictions) {
+      for (const auto& table : file) {
+        for (const RowPrediction& row : table) left += row.problem == kLeftRow;
+        all += table.size();
+      }
+    }
+  }
+  std::size_t all = 0, left = 0;
+};
 
 }  // namespace
 
-bool validate_published(const PublishedOptions& options) {
+int validate_published(const PublishedOptions& options) {
   for (const auto& [option, path] : {std::pair{"--html", options.html},
                                      {"--json", options.json},
                                      {"--errors", options.errors},
@@ -156,12 +174,23 @@ bool validate_published(const PublishedOptions& options) {
   const auto begin = std::chrono::steady_clock::now();
   const Accuracy accuracy = judged(std::move(files), options);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  const CountedRows rows(accuracy);
+  if (rows.left > 0 && rows.left == rows.all) {
+    tell("interrupted: nothing was written");
+    return kInterrupted;
+  }
   if (!options.quiet && options.json != "-") {
     print(accuracy_table(accuracy, terminal_style(), options.all_rows));
     tell("predicted in " + fixed(took.count(), 1) + " s");
   }
-  write_all(options, accuracy);
-  return !options.check || check_targets(accuracy);
+  write_all(options, accuracy, rows.left == 0);
+  if (rows.left > 0) {
+    tell("interrupted: " + std::to_string(rows.left) + " of " + std::to_string(rows.all) +
+         " rows are missing" +
+         (options.errors.empty() ? "" : "; --errors takes all, is not written"));
+    return kInterrupted;
+  }
+  return !options.check || check_targets(accuracy) ? kSuccess : kMissed;
 }
 
 void validate_fit(const FitOptions& options) {

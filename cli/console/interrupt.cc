@@ -4,7 +4,12 @@
 
 #include <unistd.h>
 
+#include <cstdio>
+#include <cstdlib>
+
 #include "cli/console/exit_code.h"
+#include "cli/console/terminal.h"
+#include "cli/console/until_interrupt.h"
 
 namespace interlock {
 namespace {
@@ -54,5 +59,23 @@ StopOnInterrupt::StopOnInterrupt() : handler_([](int) { stopped = true; }, SA_RE
 EndOnInterrupt::EndOnInterrupt(const std::string& line) : handler_(handler_saying(line), 0) {}
 
 const std::atomic<bool>& StopOnInterrupt::asked() { return stopped; }
+
+void end_interrupted(const std::string& line) {
+  if (::isatty(STDERR_FILENO) != 0) std::fputs("\r\033[K", stderr);  // a line of progress
+  tell(line);
+  std::fflush(nullptr);
+  std::_Exit(kInterrupted);
+}
+
+void end_without_rest(const std::function<void()>& keep, std::size_t made, std::size_t all,
+                      const std::string& noun) {
+  try {
+    keep();
+  } catch (const std::exception& failure) {
+    tell(failure.what());
+  }
+  end_interrupted("interrupted: " + std::to_string(all - made) + " of " + std::to_string(all) +
+                  " " + noun + " are missing");
+}
 
 }  // namespace interlock

@@ -12,9 +12,10 @@
 
 namespace interlock {
 
-Progress::Progress(std::string noun, std::size_t total, std::size_t done, bool wanted)
+Progress::Progress(std::string noun, std::size_t total, std::size_t done, bool wanted, Rest rest)
     : noun_(std::move(noun)),
       shown_(wanted && ::isatty(STDERR_FILENO) != 0),
+      rest_(rest),
       start_(std::chrono::steady_clock::now()),
       total_(total),
       done_(done),
@@ -48,11 +49,11 @@ void Progress::advance(const std::string& note) {
   draw_now_and_then(note);
 }
 
-void Progress::reach(std::size_t done, std::size_t total) {
+void Progress::reach(std::size_t done, std::size_t total, const std::string& note) {
   const std::lock_guard lock(mutex_);
   done_ = done;
   total_ = total;
-  draw_now_and_then("");
+  draw_now_and_then(note);
 }
 
 void Progress::reach_part(std::size_t done, double share, const std::string& part) {
@@ -72,8 +73,10 @@ void Progress::draw_each_second() {
 
 void Progress::draw_now_and_then(const std::string& note) {
   constexpr auto kOften = std::chrono::milliseconds(100);
+  const bool first_note = note_.empty() && !note.empty();
   note_ = note;
-  if (shown_ && std::chrono::steady_clock::now() - drawn_ >= kOften) draw();
+  if (!shown_) return;
+  if (first_note || std::chrono::steady_clock::now() - drawn_ >= kOften) draw();
 }
 
 void Progress::draw() {
@@ -82,12 +85,12 @@ void Progress::draw() {
   const bool known = total_ > 0;
   std::string line = known ? std::to_string(done_) + " of " + std::to_string(total_) + " " : "";
   line += noun_ + ", ";
-  if (made > 0) {
+  if (made > 0 && rest_ == Rest::Told) {
     const double rate = made / seconds();
     const double left = (static_cast<double>(total_ - done_) - part_) / rate;
     line += format_number(rate) + "/s, " + format(Seconds(left)) + " left" + note_;
   } else {
-    line += std::to_string(static_cast<int>(seconds())) + " s so far";
+    line += std::to_string(static_cast<int>(seconds())) + " s so far" + note_;
   }
   std::fprintf(stderr, "\r\033[K%s", line.c_str());
   std::fflush(stderr);

@@ -10,7 +10,8 @@
 
 namespace interlock {
 
-/// Runs one file's scenarios. The result JSON is an object, or an array if it has a sweep.
+/// Runs one file's scenarios. The result JSON is an object, or an array if it has a sweep. An
+/// interrupt ends the process when those that are done are written, here and in compare().
 void simulate(const CommandOptions& options);
 /// Runs the scenarios of several files into one table and one report; the JSON is an array.
 void compare(const CommandOptions& options);
@@ -27,16 +28,18 @@ bool plan_devices(const PlanOptions& options);
 void export_plan(const ExportOptions& options);
 /// Serves a page of what-if questions on loopback, until an interrupt.
 void studio(const StudioOptions& options);
-/// Writes a scenario to start from; asks for what is missing if a person is there.
-void init(InitOptions options);
+/// Writes a scenario to start from; asks for what is missing if a person is there. Returns false if
+/// an interrupt ended the search for its plan.
+bool init(InitOptions options);
 /// Trains the scenarios of the files for real, each from the same weights on the same samples.
 void train(const TrainOptions& options);
 /// Predicts the scenarios of the files, runs them for real, and says how far off it was.
 void validate_run(const ValidateOptions& options);
 /// Fits every fitted number again, with sources, models and devices left out.
 void validate_fit(const FitOptions& options);
-/// Predicts what others measured. Returns false if targets were to be checked and one is missed.
-bool validate_published(const PublishedOptions& options);
+/// Predicts what others measured. Returns the exit code: targets that were to be checked may be
+/// missed, and an interrupt may have left rows out.
+int validate_published(const PublishedOptions& options);
 /// Loads every file without running it, and says "ok" for those that are right.
 void check(const CommandOptions& options);
 /// Prints what names stand for: "models", "machines", "schedules", "frameworks"; empty: all of

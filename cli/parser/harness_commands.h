@@ -14,7 +14,7 @@ struct HarnessCommands {
   void (*train)(const TrainOptions& options) = nullptr;
   void (*validate_run)(const ValidateOptions& options) = nullptr;
   void (*validate_fit)(const FitOptions& options) = nullptr;
-  bool (*validate_published)(const PublishedOptions& options) = nullptr;
+  int (*validate_published)(const PublishedOptions& options) = nullptr;
   void (*calibrate)(const CalibrateOptions& options) = nullptr;
 };
 

@@ -26,8 +26,8 @@ Json counts_json(const SearchCounts& counts) {
             {"plan_bounds", counts.bounded}, {"looks", counts.looked_at},
             {"judgements", counts.judged},   {"shortened", counts.shortened},
             {"too_large", counts.too_large}, {"not_looked_at", counts.left},
-            {"unproven", unproven(counts)},  {"cut_anew", counts.cut_anew},
-            {"failed", counts.unfinished}};
+            {"interrupted", counts.waiting}, {"unproven", unproven(counts)},
+            {"cut_anew", counts.cut_anew},   {"failed", counts.unfinished}};
   for (std::size_t grade = 0; grade < kGrades; ++grade) {
     for (std::size_t loss = 0; loss < kLosses; ++loss) {
       const std::size_t plans = counts.lost[grade][loss];
@@ -78,6 +78,7 @@ Json found_json(const FoundPlan& plan) {
             {"micro_batches", estimate.micro_batches},
             {"judged_micro_batches", estimate.judged_micro_batches},
             {"too_large_to_simulate", estimate.too_large},
+            {"simulated", plan.simulated && !estimate.too_large},
             {"devices", layout.devices},
             {"tensor", layout.tensor},
             {"pipeline", layout.pipeline},
@@ -125,7 +126,7 @@ std::string search_json(const SearchResult& result) {
             {"name", clean_utf8(result.name)},
             {"minimize", name_of(result.request.aim)},
             {"stopped", result.stopped},
-            {"proven", unproven(result.counts) == 0},
+            {"proven", unproven(result.counts) == 0 && !result.cut_off},
             {"left_out", result.counts.left_out.empty() ? Json(nullptr)
                                                         : Json(clean_utf8(result.counts.left_out))},
             {"worth", result.request.worth},

@@ -66,6 +66,9 @@ std::vector<Headline> answer(const SearchResult& result, const FoundPlan& best) 
   if (best.estimate.too_large) {
     note += "; as if no messages met on a link: not simulated, as there are too many devices";
   }
+  if (!best.simulated) {
+    note += "; as if no messages met on a link: not simulated before the interrupt";
+  }
   std::vector<Headline> headlines = {{"Step", format(Seconds(best.estimate.step_time)), note}};
   for (Headline& range : range_headlines(result.confidence)) headlines.push_back(std::move(range));
   const double tokens = best.estimate.tokens, samples = best.estimate.samples;
@@ -120,6 +123,16 @@ std::string words_of_left(const SearchResult& result) {
   return cost + ": " + grouped(better) + " may be better than the best by their bounds";
 }
 
+/// Says what a search that was stopped does not know.
+std::string words_of_stop(const SearchResult& result) {
+  if (!result.cut_off) return "Interrupted: below it plans that are worth having may be missing.";
+  std::string words = "Interrupted before the best was proven: this is the best of what was ";
+  words += result.plans.front().simulated ? "simulated" : "estimated";
+  const std::size_t better = result.counts.waiting_better;
+  if (better > 0) words += ", and " + grouped(better) + " plans may be better by their bounds";
+  return words + ".";
+}
+
 std::vector<Headline> effort(const SearchResult& result) {
   const SearchCounts& counts = result.counts;
   std::string refused = grouped(counts.layouts) + " ways to divide the work";
@@ -145,6 +158,10 @@ std::vector<Headline> effort(const SearchResult& result) {
   }
   if (counts.left > 0) {
     headlines.push_back({"Not looked at", grouped(counts.left), words_of_left(result)});
+  }
+  if (counts.waiting > 0) {
+    headlines.push_back({"Interrupted", grouped(counts.waiting),
+                         "were not looked at, as the search was interrupted", true});
   }
   if (counts.cut_anew > 0) {
     headlines.push_back({"Cut anew", grouped(counts.cut_anew),
@@ -269,10 +286,7 @@ std::string search_text(const SearchResult& result, const TableStyle& style) {
   const std::size_t front = worth.size();
   if (front > kMostPlans) worth.resize(kMostPlans);
   text += paragraph("Best: " + plan_words(best), Ink::Strong, style);
-  if (result.stopped) {
-    text += paragraph("Interrupted: below it plans that are worth having may be missing.",
-                      Ink::Alarm, style);
-  }
+  if (result.stopped) text += paragraph(words_of_stop(result), Ink::Alarm, style);
   text += headline_lines(answer(result, best), style) + "\n";
   text += plan_table(result, worth, style);
   if (front > worth.size()) {
@@ -282,10 +296,11 @@ std::string search_text(const SearchResult& result, const TableStyle& style) {
   text += paragraph("Each is better by " + fixed(100 * result.request.worth, 1) +
                         "% than every one above it in time, memory, cost or energy.",
                     Ink::Faint, style);
-  if (unproven(result.counts) > 0) {
-    text += paragraph(grouped(unproven(result.counts)) +
-                          " plans may be better than plan 1, and cost too much to simulate.",
-                      Ink::Faint, style);
+  const std::size_t costly = unproven(result.counts) - result.counts.waiting_better;
+  if (costly > 0) {
+    text += paragraph(
+        grouped(costly) + " plans may be better than plan 1, and cost too much to simulate.",
+        Ink::Faint, style);
   }
   if (!others.empty()) {
     text += "\n" + paragraph("Next best, and why they lost to plan 1", Ink::Strong, style);

@@ -187,6 +187,11 @@ PlanEstimate estimate_by_look(const Plan& plan) {
   return look;
 }
 
+PlanEstimate priced_look(const Plan& plan, PlanEstimate look) {
+  price(plan, look);
+  return look;
+}
+
 PlanEstimate estimate_by_simulation(const LaidOut& laid_out, const PlanEstimate& look,
                                     double most_flows) {
   Plan plan = laid_out.ordered();
@@ -194,9 +199,8 @@ PlanEstimate estimate_by_simulation(const LaidOut& laid_out, const PlanEstimate&
   Plan shortest = shortened(plan, std::numeric_limits<std::int64_t>::max(), 0);
   const double most = look.folds ? kInfinity : devices_within(plan, most_flows);
   if (!fold_exactly_within(shortest, most)) {
-    PlanEstimate whole = look;
+    PlanEstimate whole = priced_look(plan, look);
     whole.too_large = true;
-    price(plan, whole);
     return whole;
   }
   fold_as(shortest, plan);

@@ -53,6 +53,8 @@ PlanEstimate estimate_by_bound(const Plan& plan, const StepEstimate& bound);
 
 /// Estimates `plan` by Grade::Look.
 PlanEstimate estimate_by_look(const Plan& plan);
+/// Returns the `look` at `plan` with its own numbers as values, which were least ones.
+PlanEstimate priced_look(const Plan& plan, PlanEstimate look);
 /// Estimates the plan of `laid_out`, at which `look` was, by Grade::Simulation. A plan that takes
 /// more than `most_flows` flows, with devices folded as far as is exact, keeps the numbers of the
 /// look, as if no two messages met on a link, and is marked as too large.

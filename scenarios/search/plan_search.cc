@@ -44,10 +44,13 @@ class PlanSearch {
       while (step()) tell(result_.counts.layouts + done_);
       leave_unjudged();
     } catch (const StopSearch&) {
+      if (result_.plans.empty()) keep_best_known();
       if (result_.plans.empty()) throw;
       result_.stopped = true;
+      count_waiting();
     }
     result_.request = request_;
+    result_.request.counted = nullptr;  // the caller's, and the caller may be gone
     return std::move(result_);
   }
 
@@ -61,6 +64,7 @@ class PlanSearch {
 
   /// Tells of `done` layouts and plans.
   void tell(std::size_t done) const {
+    if (request_.counted) request_.counted(result_.counts);
     if (progress_) progress_(done, result_.counts.layouts + result_.counts.plans);
   }
 
@@ -341,9 +345,90 @@ class PlanSearch {
     }
     if (effort_left_) *effort_left_ -= effort;
     if (round.empty()) return false;
-    const std::vector<Findings> findings = survey_.know_better(round);
-    for (std::size_t i = 0; i < round.size(); ++i) take(round[i], findings[i], false);
+    know_better(round);
     return true;
+  }
+
+  /// Takes better numbers of `round`. What is not known when the search is stopped waits again.
+  void know_better(const std::vector<Candidate>& round) {
+    std::vector<Findings> findings(round.size());
+    const auto take_known_ones = [&] {
+      for (std::size_t i = 0; i < round.size(); ++i) {
+        if (findings[i].known) take(round[i], findings[i], false);
+      }
+    };
+    try {
+      const auto heard = [&] {
+        if (request_.counted) request_.counted(result_.counts);
+      };
+      survey_.know_better(round, heard, findings);
+    } catch (const StopSearch&) {
+      take_known_ones();
+      for (std::size_t i = 0; i < round.size(); ++i) {
+        if (!findings[i].known) queue_.push_back(round[i]);
+      }
+      throw;
+    }
+    take_known_ones();
+  }
+
+  /// Says how well `known` is known, for a search that is stopped: the best of it are its plans.
+  static int worth_telling(const Candidate& known) {
+    if (known.grade == Grade::Simulation) return known.estimate.too_large ? 2 : 3;
+    return known.grade == Grade::Look ? 1 : 0;
+  }
+
+  /// Takes the best of what was simulated as the plans; if nothing was, the best of what was looked
+  /// at, by the numbers of the looks.
+  void keep_best_known() {
+    constexpr std::size_t kMostLooks = 64;
+    std::vector<Candidate> best = queue_;
+    best.insert(best.end(), unjudged_.begin(), unjudged_.end());
+    int most = 0;
+    for (const Candidate& one : best) most = std::max(most, worth_telling(one));
+    if (most == 0) return;
+    std::erase_if(best, [&](const Candidate& one) { return worth_telling(one) < most; });
+    const auto sort = [&] {
+      std::ranges::stable_sort(best, {}, [this](const Candidate& one) { return turn(one); });
+    };
+    sort();
+    const bool looks = most == 1;
+    if (looks) {
+      best.resize(std::min(best.size(), kMostLooks));
+      for (Candidate& one : best) one.estimate = priced(one);
+      std::erase_if(best, [&](const Candidate& one) {
+        return limit_met(request_.limits, one.estimate, Grade::Simulation).has_value();
+      });
+      sort();
+    }
+    for (const Candidate& one : best) {
+      const bool worthless = dominated(one);
+      if (worthless && !wants_next_best()) continue;
+      result_.plans.push_back(found(one));
+      result_.plans.back().worth_having = !worthless;
+      result_.plans.back().simulated = !looks;
+    }
+    if (!best.empty()) best_known_ = best.front();
+  }
+
+  /// Counts what waits when the search is stopped.
+  void count_waiting() {
+    SearchCounts& counts = result_.counts;
+    for (const Candidate& one : queue_) {
+      if (one.grade < Grade::Look) counts.waiting += plans(one);
+      if (!best_known_ || key(one) >= key(*best_known_)) continue;
+      const bool itself = one.layout == best_known_->layout && one.order == best_known_->order &&
+                          one.grade == best_known_->grade;
+      if (!itself) counts.waiting_better += plans(one);
+    }
+    result_.cut_off = best_known_ && (counts.waiting_better > 0 || !result_.plans[0].simulated);
+  }
+
+  /// Returns the look at `known` by its own numbers.
+  PlanEstimate priced(const Candidate& known) const {
+    const auto document = std::make_shared<const JsonValue>(space_.document_of(
+        space_.layouts()[known.layout], survey_.orders(known.layout)[known.order]));
+    return priced_look(lay_out(load_point(document)).ordered(), known.estimate);
   }
 
   SearchRequest request_;
@@ -368,6 +453,7 @@ class PlanSearch {
     std::vector<std::size_t> others;  // layouts
   };
   std::map<SeenPlan, Alike> looks_;
+  std::optional<Candidate> best_known_;  // as a search is stopped that has proven none
   std::map<std::size_t, std::vector<std::size_t>>
       repeated_;  // layouts, by the one that they repeat
   SearchResult result_;

@@ -40,6 +40,7 @@ struct FoundPlan {
   JsonValue document;  // its scenario
   PlanEstimate estimate;
   bool worth_having = true;  // else a plan before it is no worse in anything that counts
+  bool simulated = true;     // else the search was stopped after a look at it, whose numbers it has
   /// Layouts that are this plan by other settings: e.g. ZeRO 2 where whole gradients are added up.
   std::vector<PlanLayout> alike;
 };
@@ -57,6 +58,9 @@ struct SearchCounts {
   /// Plans, of those and of the too large ones, that may be better than the best by what is known
   /// of them, or within the limits if there is no plan.
   std::size_t left_better = 0, large_better = 0;
+  /// Plans that wait for a look when a search is stopped; and, before the best is proven, those of
+  /// all that wait, for a look or a simulation, that may be better by what is known of them.
+  std::size_t waiting = 0, waiting_better = 0;
   std::string left_out;        // values that were not proposed, in words: see cut_space()
   std::size_t cut_anew = 0;    // plans of which modules were moved, by looks
   std::size_t unfinished = 0;  // failed while simulated
@@ -67,7 +71,7 @@ struct SearchCounts {
 std::size_t lost(const SearchCounts& counts, Loss loss);
 /// Returns the plans that may be better than the best, or, if there is none, be one.
 inline std::size_t unproven(const SearchCounts& counts) {
-  return counts.left_better + counts.large_better + counts.unfinished;
+  return counts.left_better + counts.large_better + counts.unfinished + counts.waiting_better;
 }
 
 struct SearchResult {
@@ -77,13 +81,14 @@ struct SearchResult {
   std::vector<FoundPlan> plans;    // the best first: worth having, and the next best
   std::vector<FoundPlan> closest;  // if none is within the limits: the one that needs least memory
   SearchCounts counts;
-  bool stopped =
-      false;           // after the best plan was found: others that are worth having may be missing
-  Bytes memory_limit;  // of the device that `scenario` fills most; 0: unknown
+  bool stopped = false;        // others that are worth having may be missing
+  bool cut_off = false;        // stopped before the best was proven: `plans` are the best by then
+  Bytes memory_limit;          // of the device that `scenario` fills most; 0: unknown
   Confidence confidence = {};  // in the step time of the best plan, if there is one
 };
 
-/// Thrown by a SearchProgress to end a search: with the plans that are found, if there are some.
+/// Thrown by a SearchProgress to end a search: with the plans that are found or, before the best
+/// is, those that were simulated or else looked at. Leaves a search that has looked at none.
 struct StopSearch {};
 /// Told how many layouts are bounded and plans decided, of all layouts and plans. Another exception
 /// that it throws leaves the search.

@@ -348,9 +348,9 @@ std::vector<std::size_t> dealt(const std::vector<Candidate>& candidates, std::si
 
 }  // namespace
 
-std::vector<Findings> PlanSurvey::know_better(const std::vector<Candidate>& candidates) {
+void PlanSurvey::know_better(const std::vector<Candidate>& candidates, const Heard& heard,
+                             std::vector<Findings>& findings) {
   const std::vector<std::size_t> turns = dealt(candidates, processes_);
-  std::vector<Findings> findings(candidates.size());
   workers_.answer(
       {.count = turns.size(),
        .order = [&](std::size_t i) { return bytes_of_errand({.candidate = candidates[turns[i]]}); },
@@ -358,11 +358,12 @@ std::vector<Findings> PlanSurvey::know_better(const std::vector<Candidate>& cand
            [&](const JobResult& result) {
              refuse_unanswered(result);
              std::string_view bytes = result.bytes;
-             findings[turns[result.job]] = result.problem.empty()
-                                               ? take_findings(bytes)
-                                               : Findings{.failure = result.problem};
+             Findings& found = findings[turns[result.job]];
+             found = result.problem.empty() ? take_findings(bytes)
+                                            : Findings{.failure = result.problem};
+             found.known = true;
+             heard();
            }});
-  return findings;
 }
 
 }  // namespace interlock

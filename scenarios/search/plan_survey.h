@@ -29,10 +29,13 @@ struct Findings {
   std::vector<std::optional<PlanEstimate>> estimates;  // nothing: the loader refuses it
   std::string refusal;                                 // why: the first
   std::string failure;  // how the worker died, or what it threw; empty: all is well
+  bool known = false;   // else the survey was ended before
 };
 
 /// Told how many of the layouts are bounded. An exception that it throws ends the survey.
 using LayoutsBounded = std::function<void(std::size_t layouts)>;
+/// Told that a candidate is better known. An exception that it throws ends the survey.
+using Heard = std::function<void()>;
 
 class PlanSurvey {
  public:
@@ -44,9 +47,11 @@ class PlanSurvey {
 
   /// Returns a bound of each layout for all of its plans.
   std::vector<Findings> bound_layouts(const LayoutsBounded& told);
-  /// Returns better numbers of `candidates`: of a layout the bounds of all its plans, else one
+  /// Finds better numbers of `candidates`: of a layout the bounds of all its plans, else one
   /// estimate; of a plan whose bound is known none where check_use() of the request refuses it.
-  std::vector<Findings> know_better(const std::vector<Candidate>& candidates);
+  /// `findings` has room for each, and keeps those that there are when `heard` ends the survey.
+  void know_better(const std::vector<Candidate>& candidates, const Heard& heard,
+                   std::vector<Findings>& findings);
 
  private:
   const PlanSpace& space_;

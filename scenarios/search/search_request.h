@@ -60,6 +60,8 @@ inline constexpr double kFlowsOfSimulation = 2e6, kFlowsOfLeader = 1e7;
 /// far too short, so that the best would be proven only by one for each plan.
 inline constexpr double kEffortBeyond = 1 << 19;
 
+struct SearchCounts;
+
 /// An empty list stands for the usual values, see PlanSpace.
 struct SearchRequest {
   Aim aim = Aim::Time;
@@ -75,6 +77,9 @@ struct SearchRequest {
   /// Throws Error for a plan that is of no use, e.g. to the program that is to run it; empty: each
   /// is of use.
   std::function<void(const Plan&)> check_use;
+  /// Told what was counted so far whenever a plan is better known; may throw StopSearch, or be
+  /// empty.
+  std::function<void(const SearchCounts&)> counted;
 };
 
 /// Reads "search".

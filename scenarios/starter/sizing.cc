@@ -300,6 +300,7 @@ class SizeSurvey {
     request.only_best = true;
     result_.limits = request.limits;
     SearchResult found = search(document, request);
+    if (found.cut_off) throw StopSearch{};  // the best by then is no size's answer
     row.memory_limit = found.memory_limit;
     row.left_out = found.counts.left_out;
     row.proven = unproven(found.counts) == 0;
@@ -309,6 +310,7 @@ class SizeSurvey {
       request.aim = Aim::Memory;
       request.limits.memory = Bytes(std::numeric_limits<double>::infinity());
       found = search(document, request);
+      if (found.cut_off) throw StopSearch{};
       row.proven = unproven(found.counts) == 0;
       if (!found.plans.empty() && !all_looked_at) {
         // A plan may fit that the first search had no effort left for.

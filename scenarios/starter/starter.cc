@@ -108,6 +108,8 @@ void take_plan(Starter& starter, const SearchResult& search) {
   starter.step_time = Seconds(found.estimate.step_time);
   starter.peak_memory = Bytes(found.estimate.peak_memory);
   starter.too_large = found.estimate.too_large;
+  starter.cut_off = search.cut_off;
+  starter.simulated = found.simulated;
   starter.fits = starter.peak_memory <= starter.memory;
 }
 

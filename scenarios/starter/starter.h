@@ -43,12 +43,13 @@ struct Starter {
   std::string borrowed;      // the same in words
   std::size_t plans = 0;     // that it was chosen of; 0: it is yet to be
   Seconds step_time;
-  Bytes peak_memory, memory;           // of the fullest device, and what it has
-  bool fits = true, fits_well = true;  // at all; and beside the reserve
-  std::string reserve;                 // what that is, in words; empty: the memory is unknown
-  bool too_large = false;              // to be simulated: see PlanEstimate
-  std::size_t unproven = 0;            // plans that may be better, see unproven()
-  std::string left_out;                // values that were not tried, in words
+  Bytes peak_memory, memory;               // of the fullest device, and what it has
+  bool fits = true, fits_well = true;      // at all; and beside the reserve
+  std::string reserve;                     // what that is, in words; empty: the memory is unknown
+  bool too_large = false;                  // to be simulated: see PlanEstimate
+  std::size_t unproven = 0;                // plans that may be better, see unproven()
+  std::string left_out;                    // values that were not tried, in words
+  bool cut_off = false, simulated = true;  // see SearchResult and FoundPlan
 };
 
 /// Returns all of a starter but its plan. Throws: Error if model or machine are wrong, or have too

@@ -82,7 +82,13 @@ std::string head(const Starter& starter) {
   if (!starter.left_out.empty()) {
     text += "// Left out, as there were too many plans: " + starter.left_out + ".\n";
   }
-  if (starter.unproven > 0) {
+  if (starter.cut_off) {
+    text += "// The search for it was interrupted: others may be " +
+            std::string(starter.fits_well ? "faster" : "leaner") + ".\n";
+    if (!starter.simulated) {
+      text += "// It was not simulated: its time is as if no messages met.\n";
+    }
+  } else if (starter.unproven > 0) {
     text += "// " + std::to_string(starter.unproven) + " plans that may be " +
             (starter.fits_well ? "faster" : "leaner") + " cost too much to look at.\n";
   }

@@ -30,6 +30,11 @@ Outcome run_shell(const std::string& command, const std::string& folder);
 Outcome interrupt_program(const std::vector<std::string>& arguments, const std::string& folder,
                           int signal = SIGINT);
 
+/// Runs the program with a terminal as its standard error, and sends SIGINT to all its processes
+/// once `words` stand there. `err` is all that the terminal was sent.
+Outcome interrupt_on_terminal(const std::vector<std::string>& arguments, const std::string& folder,
+                              const std::string& words);
+
 /// A folder of this test alone, gone with it.
 class Folder {
  public:

@@ -101,32 +101,6 @@ TEST_CASE("plans of no use are left out, and what is found is the best of the ot
   for (const FoundPlan& plan : soon.plans) CHECK(reduces_soon(plan));
 }
 
-TEST_CASE("a search that is stopped keeps the plans that it found, the best first") {
-  const JsonValue document = parse_json(kSpace, "space.json");
-  const SearchResult whole = search_plans(document, 2);
-  std::size_t kept = 0, empty = 0;
-  for (int most = 0;; ++most) {
-    int told = 0;
-    const auto stop = [&](std::size_t, std::size_t) {
-      if (told++ == most) throw StopSearch{};
-    };
-    try {
-      const SearchResult part = search_plans(document, 2, stop);
-      if (!part.stopped) break;
-      ++kept;
-      REQUIRE(part.plans.size() <= whole.plans.size());
-      for (std::size_t i = 0; i < part.plans.size(); ++i) {
-        CHECK(part.plans[i].estimate.values == whole.plans[i].estimate.values);
-      }
-    } catch (const StopSearch&) {
-      CHECK(kept == 0);
-      ++empty;
-    }
-  }
-  CHECK(empty > 0);
-  CHECK(kept > 0);
-}
-
 TEST_CASE("each aim has its own best plan") {
   const SearchResult fast = searched({});
   const SearchResult small = searched({"search.minimize=memory"});

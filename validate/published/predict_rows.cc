@@ -269,7 +269,7 @@ std::string borrow_from_others(Device& device) {
 
 std::vector<RowPrediction> predict_rows(const std::vector<const MeasuredRow*>& rows,
                                         const RowJobs& jobs, Efficiencies efficiencies) {
-  std::vector<RowPrediction> predictions(rows.size());
+  std::vector<RowPrediction> predictions(rows.size(), {.problem = kLeftRow});
   std::size_t next = 0, done = 0;
   run_jobs(
       {.next = [&]() -> std::optional<std::size_t> {
@@ -283,7 +283,7 @@ std::vector<RowPrediction> predict_rows(const std::vector<const MeasuredRow*>& r
              predictions[result.job] = prediction_of(result);
              if (jobs.told) jobs.told(++done, rows.size());
            },
-       .stop = {}},
+       .stop = jobs.stop},
       jobs.processes);
   return predictions;
 }

@@ -46,16 +46,21 @@ struct RowPrediction {
 /// if the catalogue knew no device of its architecture.
 enum class Efficiencies { Own, Borrowed };
 
-/// Processes that predict rows, at least one; `told` hears how many rows are done.
+/// Processes that predict rows, at least one; `told` hears how many rows are done, and `stop` is
+/// asked now and then whether to leave the others.
 struct RowJobs {
   int processes = 1;
   std::function<void(std::size_t done, std::size_t of)> told = {};
+  std::function<bool()> stop = {};
 };
 
-/// Predicts `rows`. The order of results is that of rows.
+/// Predicts `rows`. The order of results is that of rows; those that were left say so.
 std::vector<RowPrediction> predict_rows(const std::vector<const MeasuredRow*>& rows,
                                         const RowJobs& jobs,
                                         Efficiencies efficiencies = Efficiencies::Own);
+
+/// The problem of a row that was left.
+inline constexpr const char* kLeftRow = "interrupted before it was predicted";
 
 /// Predicts one row, in this process: the fastest of its candidates that fit, or of all if none
 /// does.

@@ -72,6 +72,19 @@ TEST_CASE("a line of progress is drawn while nothing gets done, and taken away a
   CHECK(advanced.find(" left, half of the next one") != std::string::npos);
 }
 
+TEST_CASE("where the time that is left cannot be known, the line says how long it took so far") {
+  std::string said;
+  {
+    const Terminal terminal;
+    Progress line("plans", 0, 0, true, Rest::Unknown);
+    line.reach(900, 1000, ", 7 looked at");
+    said = terminal.read_until("looked at");
+  }
+  CHECK(said.find("900 of 1000 plans, ") != std::string::npos);
+  CHECK(said.find(" s so far, 7 looked at") != std::string::npos);
+  CHECK(said.find("left") == std::string::npos);
+}
+
 TEST_CASE("nothing is drawn where nothing is wanted") {
   const Terminal terminal;
   {
