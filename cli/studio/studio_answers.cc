@@ -141,7 +141,8 @@ JsonValue counts_json(const Question& question) {
   const bool has_n = strategy.n_of_losses.empty() && !strategy.sought;
   if (strategy.kind == StrategyKind::Interlocking && has_n) {
     counts.members.push_back({"training.strategy.n_wise", json_number(strategy.n_wise)});
-    counts.members.push_back({"stages", json_number(question.layout.stages)});
+    const int modules = question.layout.stages / strategy.module_stages;
+    counts.members.push_back({"stages", json_number(modules)});
   }
   return counts;
 }

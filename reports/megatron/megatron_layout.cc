@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 namespace interlock {
@@ -107,19 +106,42 @@ std::string v_schedule(Settings& a) {
   return "";
 }
 
+namespace {
+
+/// Returns `words` as whole numbers from 1; none if any is something else.
+std::vector<int> sizes_of(const std::vector<std::string>& words) {
+  std::vector<int> sizes;
+  for (const std::string& word : words) {
+    int size = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), size);
+    if (error != std::errc() || end != word.data() + word.size() || size < 1) return {};
+    sizes.push_back(size);
+  }
+  return sizes;
+}
+
+}  // namespace
+
 void add_context_layout(Settings& a, int context, nlohmann::ordered_json& parallel) {
   const std::vector<std::string> kinds = a.words("cp-comm-type");
   const std::vector<std::string> levels = a.words("hierarchical-context-parallel-sizes");
   if (context == 1 || kinds.empty()) return;
   const bool alike = std::all_of(kinds.begin(), kinds.end(),
                                  [&](const std::string& kind) { return kind == kinds.front(); });
-  const int turning = levels.size() == 2 ? std::atoi(levels.front().c_str()) : 0;
-  if (alike && kinds.front() == "a2a") {
+  const bool both = alike && kinds.front() == "a2a+p2p";
+  const std::vector<int> sizes = both ? sizes_of(levels) : std::vector<int>();
+  if (both && (sizes.size() != 2 || sizes[0] * sizes[1] != context)) {
+    std::string got = levels.empty() ? " none" : "";
+    for (const std::string& level : levels) got += " " + level;
+    a.refuse("hierarchical-context-parallel-sizes",
+             "expected two sizes, whose product is context-parallel-size, " +
+                 std::to_string(context) + ", got" + got);
+  } else if (kinds.front() == "a2a" ? alike : both && sizes[1] == 1) {
     parallel["context_layout"] = "all_to_all";
-  } else if (alike && kinds.front() == "a2a+p2p" && 1 < turning && turning < context) {
+  } else if (both && sizes[0] > 1) {
     parallel["context_layout"] = "hybrid";
-    parallel["context_all_to_all"] = turning;
-  } else if (!alike || kinds.front() != "p2p") {
+    parallel["context_all_to_all"] = sizes[0];
+  } else if (!both && (!alike || kinds.front() != "p2p")) {
     a.remark("cp-comm-type", kinds.front() + ": keys and values go round one ring");
   }
 }

@@ -180,10 +180,10 @@ std::string name_of(CollectiveKind kind) {
 
 std::string name_of(MeshAxis axis) {
   static constexpr std::array kNames = {
-      "tensor",     "tensor row",    "tensor column", "tensor depth", "context",
-      "image rows", "image columns", "expert",        "data",         "shard",
-      "replica",    "expert tensor", "expert data",   "to host",      "from host",
-      "pipeline",   "from first",    "from last",     "resharding"};
+      "tensor",      "tensor row",     "tensor column", "tensor depth", "context",
+      "context row", "context column", "expert",        "data",         "shard",
+      "replica",     "expert tensor",  "expert data",   "to host",      "from host",
+      "pipeline",    "from first",     "from last",     "resharding"};
   static_assert(kNames.size() >= kMeshAxes, "a name for each");
   return kNames[static_cast<std::size_t>(axis)];
 }

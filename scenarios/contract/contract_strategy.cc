@@ -73,7 +73,9 @@ ContractObject strategy_object() {
            whole(1, 1e9),
            "1",
            "Stages of a module: each module has one loss, at its last stage, and `n_wise` counts "
-           "modules. With `n_wise` 1, `chunked`. The stages must be a multiple.",
+           "modules. With `n_wise` 1, `chunked`. The stages must be a multiple. Beside "
+           "`gradient_every` every "
+           "stage has a loss.",
            {"interlocking", "pairwise"}},
           {"least_n",
            whole(1, 1e9),
@@ -97,7 +99,9 @@ ContractObject strategy_object() {
           {"heads",
            one_of({"minimal", "all"}),
            "`all` for the list schedule, else `minimal`",
-           "Stages that own an auxiliary head: those whose loss trains something, or all.",
+           "Stages that own an auxiliary head: those whose loss trains something, or all; of "
+           "modules "
+           "of several stages their last ones.",
            {"local", "interlocking", "pairwise", "greedy"}},
           {"unneeded_input_gradients",
            one_of({"computed", "skipped"}),

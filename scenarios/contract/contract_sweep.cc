@@ -76,8 +76,8 @@ std::vector<ContractKey> search_degrees() {
            "Context degrees."},
           {"context_layout", one_or_more(one_of({"ring", "all_to_all", "hybrid"})),
            "both where sequences are divided; `hybrid`, too, where beyond a node",
-           "How attention sees whole sequences. `hybrid`: as many neighbours as a node has turn "
-           "heads."},
+           "How attention sees whole sequences. `hybrid`: neighbours in a node turn heads, as many "
+           "as divide them."},
           {"expert", devices, "divisors of the model's experts, as far as there are devices",
            "Expert degrees."},
           {"expert_tensor", devices, "`tensor`, and 1 where `parallel` has `sequence_parallel`",

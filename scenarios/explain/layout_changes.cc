@@ -42,6 +42,13 @@ void trade(const Baseline& baseline, Dimension more, Dimension less, std::vector
     const bool told = value_at(baseline.document, path) != nullptr;
     if (told || degree != mesh.degree(dimension)) change.settings.push_back(set(path, degree));
   }
+  const int context = traded.degree(Dimension::Context), turning = layout.sharding.context_columns;
+  if (turning > 1 && (context <= turning || context % turning != 0)) {
+    const bool all = context == turning;
+    change.settings.push_back(std::string("parallel.context_layout=") +
+                              (all ? "all_to_all" : "ring"));
+    change.settings.push_back("parallel.context_all_to_all=null");
+  }
   if (more == Dimension::Pipeline || less == Dimension::Pipeline) lay_stages_anew(baseline, change);
   changes.push_back(change);
 }

@@ -74,7 +74,9 @@ void n_wise(const Baseline& baseline, std::vector<Change>& changes) {
     changes.push_back(
         {ChangeKind::Training,
          "losses that reach " + std::to_string(wise) + unit +
-             (wise == 1 ? ": local training" : "s"),
+             (wise > 1      ? "s"
+              : length == 1 ? ": local training"
+                            : ""),
          {"training.strategy.kind=interlocking", set("training.strategy.n_wise", wise)}});
   };
   add(n + 1);

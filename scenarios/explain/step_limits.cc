@@ -48,7 +48,7 @@ const char* group_words(MeshAxis axis) {
       return "context devices";
     case MeshAxis::ContextRows:
     case MeshAxis::ContextColumns:
-      return "rows or columns of context devices";
+      return "devices with parts of sequences or images";
     case MeshAxis::Expert:
     case MeshAxis::ExpertTensor:
       return "experts";

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "base/text.h"
 #include "scenarios/contract/contract.h"
@@ -22,6 +23,17 @@ void read_further_steps(Section& section, TrainingLength& length) {
          "steps beside steps; expected \"samples\" or \"tokens\" beside it, or all in \"steps\"");
 }
 
+/// Returns the end of a name that says of how many stages modules are.
+std::string of_modules(int stages) { return " of " + std::to_string(stages) + "-stage modules"; }
+
+/// Returns `name` without the stages of modules, if it ends with these.
+std::string without_modules(const std::string& name) {
+  const std::size_t end = name.find(" of ");
+  if (end == name.npos) return name;
+  const int stages = std::atoi(name.c_str() + end + 4);
+  return stages > 1 && name.substr(end) == of_modules(stages) ? name.substr(0, end) : name;
+}
+
 /// Returns whether `name` has the form "3-wise" or "1-2-1-wise": an interlocking strategy with 3,
 /// or with a number for the loss of each stage.
 bool names_n_wise(const std::string& name) {
@@ -37,6 +49,8 @@ bool names_n_wise(const std::string& name) {
 
 void check_strategy_name(const JsonNode& node, const std::string& name, Diagnostics& diagnostics) {
   std::vector<std::string> known = contract_names("training.strategy", "kind");
+  const std::string kind = without_modules(name);
+  if (kind != name && (kind == "pairwise" || names_n_wise(kind))) return;
   if (names_n_wise(name) || std::find(known.begin(), known.end(), name) != known.end()) return;
   known.push_back("3-wise");
   std::string message = "unknown strategy " + in_quotes(name) + "; expected " + join_choices(known);
@@ -66,10 +80,17 @@ std::vector<std::string> names_for(const Strategy& strategy) {
   const std::vector<std::string>& kinds = contract_names("training.strategy", "kind");
   std::vector<std::string> names = {name_of(strategy),
                                     kinds[static_cast<std::size_t>(strategy.kind)]};
-  if (strategy.kind == StrategyKind::Interlocking && strategy.n_of_losses.empty() &&
-      strategy.module_stages == 1 && !strategy.sought) {
-    names.insert(names.begin(), std::to_string(strategy.n_wise) + "-wise");
+  const bool one_n = strategy.n_of_losses.empty() && !strategy.sought;
+  if (strategy.kind != StrategyKind::Interlocking || !one_n) return names;
+  const std::string wise = std::to_string(strategy.n_wise) + "-wise";
+  if (strategy.module_stages == 1) {
+    names.insert(names.begin(), wise);
+    return names;
   }
+  std::vector<std::string> more = {wise + of_modules(strategy.module_stages), wise};
+  if (strategy.n_wise == 1) more.push_back("chunked");
+  if (strategy.n_wise == 2) more.push_back("pairwise");
+  names.insert(names.begin() + 1, more.begin(), more.end());
   return names;
 }
 

@@ -79,10 +79,11 @@ void read_context_layout(Section& section, ParallelKeys& keys) {
   if (!node) return;
   if (sharding.context % columns != 0 || columns == sharding.context) {
     report(section.diagnostics(), *node,
-           "makes no rings of groups of " + std::to_string(sharding.context) +
+           "groups of " + std::to_string(columns) + " make no rings of " +
+               std::to_string(sharding.context) +
                " context devices; expected a divisor of \"context\" that is less than it, or "
                "\"context_layout\": \"all_to_all\"");
-    sharding.context_layout = ContextLayout::AllToAll;
+    sharding.context_layout = ContextLayout::Ring;
     return;
   }
   sharding.context_columns = keys.asked.mesh.context_columns = columns;

@@ -257,12 +257,14 @@ void PlanSpace::read_sequences(double tokens) {
   sequence_parallel_ = parallel != nullptr ? parallel->boolean : line;
 }
 
-/// Returns the context devices of `divided` that turn heads in a hybrid: as many as divide them,
-/// are fewer, and fit in a node; 1 if there are none.
-int PlanSpace::turning_of(const PlanLayout& divided) const {
-  int turning = std::min(devices_per_node_ / divided.tensor, divided.context / 2);
-  while (turning > 1 && divided.context % turning != 0) --turning;
-  return turning;
+/// Returns the numbers of context devices of `divided` that may turn heads in a hybrid: those that
+/// divide them, are fewer, and fit in a node.
+std::vector<int> PlanSpace::turnings_of(const PlanLayout& divided) const {
+  std::vector<int> found;
+  for (int turning = 2; turning <= devices_per_node_ / divided.tensor; ++turning) {
+    if (turning < divided.context && divided.context % turning == 0) found.push_back(turning);
+  }
+  return found;
 }
 
 /// Returns the ways to divide `devices` devices, as layouts without other settings.
@@ -282,9 +284,11 @@ std::vector<PlanLayout> PlanSpace::degrees(int devices) const {
                                                : text_values({"ring", "all_to_all"});
       for (const JsonValue& layout : or_usual(request_.context_layouts, usual)) {
         divided.context_layout = layout;
-        divided.context_all_to_all = layout.text == "hybrid" ? turning_of(divided) : 0;
         const bool hybrid = layout.text == "hybrid";
-        if (!hybrid || divided.context_all_to_all > 1) append_pipelines(divided, found);
+        for (const int turning : hybrid ? turnings_of(divided) : std::vector<int>{0}) {
+          divided.context_all_to_all = turning;
+          append_pipelines(divided, found);
+        }
       }
     }
   }
@@ -517,13 +521,16 @@ void PlanSpace::append_mesh_settings(const PlanLayout& layout,
     settings.push_back({std::string("parallel.") + key, number_value(value)});
   };
   set("context", layout.context, layout.context == 1);
+  const JsonValue* const written = value_at(document_, {"parallel", "context_layout"});
   if (layout.context_layout.kind != JsonValue::Kind::Null) {
     settings.push_back({"parallel.context_layout", layout.context_layout});
+  } else if (written != nullptr && written->text == "hybrid") {
+    settings.push_back({"parallel.context_layout", JsonValue()});  // removes it
   }
   if (layout.context_all_to_all > 0) {
     set("context_all_to_all", layout.context_all_to_all, false);
   } else if (value_at(document_, {"parallel", "context_all_to_all"}) != nullptr) {
-    settings.push_back({"parallel.context_all_to_all", JsonValue()});  // removes it
+    settings.push_back({"parallel.context_all_to_all", JsonValue()});
   }
   set("expert", layout.expert, layout.expert == 1);
   set("expert_tensor", layout.expert_tensor, layout.expert_tensor == layout.tensor);

@@ -86,7 +86,7 @@ class PlanSpace {
  private:
   void read_images();
   void read_sequences(double tokens);
-  int turning_of(const PlanLayout& divided) const;
+  std::vector<int> turnings_of(const PlanLayout& divided) const;
   std::vector<PlanLayout> degrees(int devices) const;
   void append_pipelines(const PlanLayout& divided, std::vector<PlanLayout>& found) const;
   void append_experts(const PlanLayout& divided, std::vector<PlanLayout>& found) const;

@@ -99,6 +99,12 @@ TEST_CASE("a goal is its steps, and K(B) = c1 / B + c2 for each strategy") {
   CHECK(goal(curves, {n_wise + "3}"}).steps == 190);
   CHECK(goal(curves, {n_wise + "2}"}).steps == 7);
   CHECK(goal(curves, {"training.strategy=pairwise"}).steps == 7);
+  const std::string modules = R"({"steps": 1, "strategies": {"pairwise": {"steps": 2},
+    "pairwise of 2-stage modules": {"steps": 3}, "chunked": {"steps": 4}}})";
+  CHECK(goal(modules, {"training.strategy=pairwise"}).steps == 2);
+  CHECK(goal(modules, {n_wise + R"(2, "module_stages": 2})"}).steps == 3);
+  CHECK(goal(modules, {n_wise + R"(1, "module_stages": 2})"}).steps == 4);
+  CHECK(goal(modules, {n_wise + R"(3, "module_stages": 2})"}).steps == 3);  // two modules: pairs
 }
 
 TEST_CASE("a run's checkpoints, failures and spares are paid for") {

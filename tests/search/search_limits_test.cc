@@ -67,7 +67,20 @@ TEST_CASE("contexts that leave a node turn heads in it, and go round rings betwe
     });
   };
   CHECK(has("hybrid", 8));
+  CHECK(has("hybrid", 2));
   CHECK_FALSE(has("all_to_all", 0));
+}
+
+TEST_CASE("a document whose contexts are a hybrid is searched like one whose contexts are a ring") {
+  const auto best = [](const std::string& parallel) {
+    return searched({"parallel={\"context\": 4, " + parallel + "}", "search.context=[1]"});
+  };
+  const SearchResult ring = best("\"context_layout\": \"ring\"");
+  const SearchResult hybrid = best("\"context_layout\": \"hybrid\", \"context_all_to_all\": 2");
+  REQUIRE(ring.plans.size() == hybrid.plans.size());
+  for (std::size_t i = 0; i < ring.plans.size(); ++i) {
+    CHECK(ring.plans[i].estimate.step_time == hybrid.plans[i].estimate.step_time);
+  }
 }
 
 TEST_CASE("plans of no use are left out, and what is found is the best of the others") {

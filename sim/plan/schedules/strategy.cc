@@ -112,7 +112,7 @@ std::string interlocking_name(const Strategy& strategy) {
     const std::string name =
         strategy.n_wise == 2 ? "pairwise" : std::to_string(strategy.n_wise) + "-wise";
     const int length = strategy.module_stages;
-    return length == 1 ? name : name + ", modules of " + std::to_string(length) + " stages";
+    return length == 1 ? name : name + " of " + std::to_string(length) + "-stage modules";
   }
   std::string name;
   for (const int n : strategy.n_of_losses) name += std::to_string(n) + "-";
@@ -283,7 +283,8 @@ std::string name_of(const Strategy& strategy) {
     case StrategyKind::Overlapping:
       return "overlapping";
     case StrategyKind::ForwardForward:
-      return "forward-forward";
+      return strategy.module_gradients ? "forward-forward with gradients in modules"
+                                       : "forward-forward";
     case StrategyKind::BackLink:
       return "backlink";
     case StrategyKind::Tree:

@@ -139,7 +139,7 @@ enum class Trains { Global, Partial, NWise, Local, Any };
 /// Returns the word for people: "global", "local", "local, interlocking", "all".
 const char* name_of(Trains trains);
 
-/// Returns "global", "local", "3-wise", "pairwise, modules of 4 stages", "1-2-1-2-wise", ...
+/// Returns "global", "local", "3-wise", "pairwise of 4-stage modules", "1-2-1-2-wise", ...
 std::string name_of(const Strategy& strategy);
 
 /// Returns what follows the name where boundaries are crossed, or targets hidden, in other ways

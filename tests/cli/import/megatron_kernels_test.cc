@@ -138,6 +138,26 @@ TEST_CASE("a vocabulary is divided among pipeline ranks by the words of its auth
   refuses("use-interlaced-schedule", "--use-interlaced-schedule", "2");
 }
 
+TEST_CASE("contexts of two levels turn heads in the first, and go round rings between these") {
+  const Folder folder;
+  const auto text = [](int contexts, const std::string& sizes) {
+    return script("--context-parallel-size " + std::to_string(contexts) +
+                  " --cp-comm-type a2a+p2p --hierarchical-context-parallel-sizes " + sizes);
+  };
+  CHECK(imported(folder, text(8, "4 2"), "8") == "");
+  const JsonValue made = read_json_file(folder.path("made.json"));
+  CHECK(made.find("parallel")->find("context_layout")->text == "hybrid");
+  CHECK(made.find("parallel")->find("context_all_to_all")->number == 4);
+  CHECK(imported(folder, text(8, "8 1"), "8") == "");
+  const JsonValue turned = read_json_file(folder.path("made.json"));
+  CHECK(turned.find("parallel")->find("context_layout")->text == "all_to_all");
+  for (const char* sizes : {"4 4", "3 2", "4x 2", "8"}) {
+    CHECK(imported(folder, text(8, sizes), "8")
+              .find("expected two sizes, whose product is context-parallel-size, 8, got " +
+                    std::string(sizes)) != std::string::npos);
+  }
+}
+
 TEST_CASE("a V of zero bubble's fork is the schedule of its memory, with two stages a rank") {
   const Folder folder;
   const std::string v =

@@ -119,7 +119,7 @@ TEST_CASE("roles of modules of two stages, written out") {
   CHECK(roles(modules(1, 2)) == "(1w) h(1w<) (3w) h(3w<) (5w) (5w<)");
   CHECK(roles(modules(2, 2)) == "(3w) (3w<) (3<5w) h(3<5w<) (5w<) (5w<)");
   CHECK(roles(modules(2, 2, GradientMode::Sum)) == "+(3w) h+(1<3w<) +(3<5w) h+(3<5w<) (5w<) (5w<)");
-  CHECK(name_of(modules(2, 2)) == "pairwise, modules of 2 stages");
+  CHECK(name_of(modules(2, 2)) == "pairwise of 2-stage modules");
   CHECK(name_of(modules(3, 1)) == "3-wise");
 }
 
