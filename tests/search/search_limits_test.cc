@@ -57,7 +57,8 @@ TEST_CASE("a price that is unknown is asked for where it would be written") {
 TEST_CASE("contexts that leave a node turn heads in it, and go round rings between nodes") {
   // Two nodes of eight: 16 contexts are more than the eight heads, so that no all-to-all has them.
   const std::vector<FoundPlan> plans =
-      searched({"cluster={\"machine\": \"dgx-a100-40g\", \"nodes\": 2, \"price\": \"2 USD/h\"}",
+      searched({"cluster=null",
+                "cluster={\"machine\": \"dgx-a100-40g\", \"nodes\": 2, \"price\": \"2 USD/h\"}",
                 "search={\"tensor\": [1], \"pipeline\": [1], \"context\": [16], "
                 "\"micro_batch_size\": [1], \"zero_stage\": [0], \"recompute\": [\"none\"]}"})
           .plans;
