@@ -5,7 +5,7 @@
 set -euo pipefail
 root=$(cd -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/.." && pwd -P)
 cd -- "$root"
-[[ $# -ge 2 && -x $1 && -x $2 ]] || { sed -n 2,4p "${BASH_SOURCE[0]}" >&2; exit 2; }
+[[ $# -ge 2 && -f $1 && -x $1 && -f $2 && -x $2 ]] || { sed -n 2,4p "${BASH_SOURCE[0]}" >&2; exit 2; }
 old=$(readlink -f -- "$1") new=$(readlink -f -- "$2")
 work=$(mktemp -d)
 trap 'rm -rf -- "$work"' EXIT
