@@ -23,8 +23,11 @@ void read_further_steps(Section& section, TrainingLength& length) {
          "steps beside steps; expected \"samples\" or \"tokens\" beside it, or all in \"steps\"");
 }
 
-/// Returns the end of a name that says of how many stages modules are.
-std::string of_modules(int stages) { return " of " + std::to_string(stages) + "-stage modules"; }
+/// Returns what a name of interlocking ends with where modules have `stages` stages.
+std::string of_modules(int stages) {
+  const Strategy pairs = {.kind = StrategyKind::Interlocking, .n_wise = 2, .module_stages = stages};
+  return name_of(pairs).substr(std::string("pairwise").size());
+}
 
 /// Returns `name` without the stages of modules, if it ends with these.
 std::string without_modules(const std::string& name) {
