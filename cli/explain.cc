@@ -16,7 +16,7 @@ namespace interlock {
 namespace {
 
 Answers answer_aloud(const JsonValue& document, int processes, bool quiet) {
-  std::optional<EndOnInterrupt> until_first(std::in_place, "interrupted: nothing was written");
+  std::optional<EndOnInterrupt> until_first(std::in_place, kNothingWritten);
   std::optional<StopOnInterrupt> until_answered;
   Progress line("changes", 0, 0, !quiet);
   const auto told = [&](std::size_t done, std::size_t of) {

@@ -21,8 +21,6 @@
 namespace interlock {
 namespace {
 
-constexpr const char* kNothing = "interrupted: nothing was written";
-
 /// Asks at the terminal and returns what is typed.
 std::string ask(const std::string& what) {
   std::cerr << what << ": " << std::flush;
@@ -107,7 +105,7 @@ std::string plan_json(const InitOptions& options, const Starter& starter) {
 
 /// Returns nothing if an interrupt came before any plan was looked at.
 std::optional<Starter> choose(const InitOptions& options) {
-  std::optional<EndOnInterrupt> until_first(std::in_place, kNothing);
+  std::optional<EndOnInterrupt> until_first(std::in_place, kNothingWritten);
   std::optional<StopOnInterrupt> until_chosen;
   Progress line("plans", 0, 0, !options.quiet, Rest::Unknown);
   const auto told = [&](std::size_t done, std::size_t of) {
@@ -152,7 +150,7 @@ bool init(InitOptions options) {
   check_target(options);
   const std::optional<Starter> chosen = choose(options);
   if (!chosen) {
-    tell(kNothing);
+    tell(kNothingWritten);
     return false;
   }
   const Starter& starter = *chosen;

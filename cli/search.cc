@@ -128,7 +128,7 @@ bool search(const SearchOptions& options) {
   }
   const std::optional<SearchResult> result = search_aloud(options);
   if (!result) {
-    tell("interrupted: nothing was written");
+    tell(kNothingWritten);
     return false;
   }
   if (!files.quiet) tell_notes({result->scenario});

@@ -176,7 +176,7 @@ int validate_published(const PublishedOptions& options) {
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   const CountedRows rows(accuracy);
   if (rows.left > 0 && rows.left == rows.all) {
-    tell("interrupted: nothing was written");
+    tell(kNothingWritten);
     return kInterrupted;
   }
   if (!options.quiet && options.json != "-") {

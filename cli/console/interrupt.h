@@ -8,6 +8,9 @@
 
 namespace interlock {
 
+/// Said of an interrupt before there is anything to keep.
+inline constexpr const char* kNothingWritten = "interrupted: nothing was written";
+
 /// Decides what SIGINT, SIGTERM and SIGHUP (unless it is ignored) do while it lives.
 class InterruptHandler {
  public:

@@ -46,9 +46,8 @@ struct ThingsMade {
 template <class Thing>
 std::vector<Thing> made_until_interrupt(std::size_t count, std::function<Thing(std::size_t)> make,
                                         Progress& line) {
-  static constexpr const char* kNothing = "interrupted: nothing was written";
   if (count <= 1) {
-    const EndOnInterrupt until_made(kNothing);
+    const EndOnInterrupt until_made(kNothingWritten);
     std::vector<Thing> made;
     if (count > 0) made.push_back(make(0));
     return made;
@@ -85,7 +84,7 @@ std::vector<Thing> made_until_interrupt(std::size_t count, std::function<Thing(s
     if (!StopOnInterrupt::asked()) continue;
     state->abandoned = true;
     maker.detach();
-    if (state->things.empty()) end_interrupted(kNothing);
+    if (state->things.empty()) end_interrupted(kNothingWritten);
     return std::move(state->things);
   }
   lock.unlock();
