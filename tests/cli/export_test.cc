@@ -96,7 +96,8 @@ TEST_CASE("shipped scenarios go to Megatron's arguments and back") {
            {example("examples/offload"), 8},
            {example("examples/long-context"),
             8,
-            {"parallel.data=8", "parallel.gradient_reduction=micro_batch"}},
+            {"parallel.data=2", "parallel.context=4", "parallel.context_layout=hybrid",
+             "parallel.context_all_to_all=2", "parallel.gradient_reduction=micro_batch"}},
            {example("examples/llama-3-8b"), 8, {"model=deepseek-v3.2"}}}) {
     CAPTURE(asked.file);
     CHECK(round_trip(asked, "megatron") == "");
