@@ -242,6 +242,33 @@ TEST_CASE("a host that holds kernels up is asked to wait less, and to issue fewe
   CHECK_FALSE(is_tried(done, fused));
 }
 
+TEST_CASE("half the contexts of a hybrid turn heads alone where one group of them is left") {
+  const auto settings = [](const std::string& contexts, const std::string& turning) {
+    const Answers answers = answers_of({}, R"({"model": {"kind": "transformer", "layers": 2,
+        "hidden_size": 256, "attention_heads": 8, "vocab_size": 512, "sequence_length": 128},
+      "cluster": "dgx-h100",
+      "parallel": {"pipeline": 1, "data": 1, "context": )" +
+                                               contexts + R"(, "context_layout": "hybrid",
+        "context_all_to_all": )" + turning + R"(},
+      "training": {"strategy": "global", "global_batch_size": 4, "optimizer": "adam"}})");
+    std::vector<std::string> all;
+    for (const TriedChange& tried : answers.changes) {
+      if (tried.change.words.starts_with("twice the data degree for half the context")) {
+        all = tried.change.settings;
+      }
+    }
+    return all;
+  };
+  const auto has = [](const std::vector<std::string>& all, const std::string& one) {
+    return std::find(all.begin(), all.end(), one) != all.end();
+  };
+  const std::vector<std::string> one = settings("8", "4"), two = settings("8", "2");
+  CHECK(has(one, "parallel.context_layout=all_to_all"));
+  CHECK(has(one, "parallel.context_all_to_all=null"));
+  CHECK(has(two, "parallel.context=4"));
+  CHECK_FALSE(has(two, "parallel.context_layout=all_to_all"));
+}
+
 TEST_CASE("gains are sorted, and refused changes are not among them") {
   const Answers answers = answers_of({}, kPriced);
   CHECK(answers.changes.size() > 20);
