@@ -38,9 +38,9 @@ Device device_under(const Framework& framework, Device device) {
   const bool named = own != framework.attention_speeds.end();
   const double attention_speed = named ? own->second : framework.attention_speed;
   attention.compute *= attention_speed;
-  for (std::optional<double>* own :
+  for (std::optional<double>* speed :
        {&products.compute_fp8, &products.compute_fp4, &products.compute_fp32}) {
-    if (*own) **own *= framework.product_speed;
+    if (*speed) **speed *= framework.product_speed;
   }
   if (attention.compute_fp32) *attention.compute_fp32 *= attention_speed;
   return device;
