@@ -196,6 +196,7 @@ void add_layout(Json& json, const ScenarioResult& result) {
   json["parallel"] = parallel_json(scenario);
   json["devices_total"] = scenario.layout.mesh.devices();
   json["devices_simulated"] = result.measurement.metrics.devices.size();
+  if (!result.plan.uneven.empty()) json["folding_uneven"] = result.plan.uneven;
   json["folded"] = Json::object();
   for (const Dimension dimension : folded_dimensions(result.plan)) {
     const std::string& name = dimension_names()[static_cast<std::size_t>(dimension)];

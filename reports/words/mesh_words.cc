@@ -136,7 +136,8 @@ std::string device_words(const ScenarioResult& result) {
   }
   if (folded.empty()) return words;
   const std::size_t simulated = result.measurement.metrics.devices.size();
-  return words + " (" + std::to_string(simulated) + " simulated: " + folded + ")";
+  const std::string how = result.plan.uneven.empty() ? "" : ", nearly exact";
+  return words + " (" + std::to_string(simulated) + " simulated: " + folded + how + ")";
 }
 
 namespace {

@@ -78,25 +78,28 @@ ContractObject simulate() {
   return {
       .name = "simulate",
       .meaning = "How the run is simulated.",
-      .keys = {{"engine", one_of({"auto", "simgrid", "native"}), "auto",
-                "What runs the program. `native`: our own engines, with max-min sharing of links. "
-                "`simgrid`: the same by SimGrid, the engine of record. `auto`: native where no "
-                "link is shared, else simgrid; but native in sweeps, searches and other runs of "
-                "many scenarios."},
-               {"seed", whole(0, 2'147'483'647), "1",
-                "Seed of random numbers, which the search of the schedule `auto`, `variation`, "
-                "`run` and `swarm` draw."},
-               {"skip_periods", boolean(), "true",
-                "Measures a long step whose micro-batches settle into an exact rhythm by two "
-                "shorter ones, a period apart. Never with `--report` or `--svg`, nor under half a "
-                "million tasks."},
-               {"memory_contention", boolean(), "false",
-                "Messages, collectives and copies to hosts take memory bandwidth from the kernels "
-                "beside them."},
-               {"fold", either({one_of({"auto", "none"}), list(one_of(foldable()))}), "auto",
-                "Dimensions of the mesh of which one device stands for all. `auto`: as many as is "
-                "exact. `none`: every device is simulated. Or a list; a folding that is not exact "
-                "is refused."}}};
+      .keys = {
+          {"engine", one_of({"auto", "simgrid", "native"}), "auto",
+           "What runs the program. `native`: our own engines, with max-min sharing of links. "
+           "`simgrid`: the same by SimGrid, the engine of record. `auto`: native where no "
+           "link is shared, else simgrid; but native in sweeps, searches and other runs of "
+           "many scenarios."},
+          {"seed", whole(0, 2'147'483'647), "1",
+           "Seed of random numbers, which the search of the schedule `auto`, `variation`, "
+           "`run` and `swarm` draw."},
+          {"skip_periods", boolean(), "true",
+           "Measures a long step whose micro-batches settle into an exact rhythm by two "
+           "shorter ones, a period apart. Never with `--report` or `--svg`, nor under half a "
+           "million tasks."},
+          {"memory_contention", boolean(), "false",
+           "Messages, collectives and copies to hosts take memory bandwidth from the kernels "
+           "beside them."},
+          {"fold", either({one_of({"auto", "none", "nearly"}), list(one_of(foldable()))}), "auto",
+           "Dimensions of the mesh of which one device stands for all. `auto`: as many as is "
+           "exact, or `nearly` where more than 512 devices would be simulated. `none`: every "
+           "device is simulated. `nearly`: more than is exact; links that equal devices use "
+           "more and less, as those of trees beside messages of a pipeline, count as the "
+           "busiest of them. Or a list; a folding that is not exact is refused."}}};
 }
 
 ContractObject goal() {

@@ -39,8 +39,8 @@ std::string name_of(Dimension dimension, const Sharding& sharding);
 ParallelKeys read_parallel(const JsonNode& node, Diagnostics& diagnostics);
 /// Reports what cannot be trained in workers that exchange weights now and then.
 void check_outer(const Question& question, const JsonNode& document, Diagnostics& diagnostics);
-/// Returns the dimensions that simulate.fold leaves no choice about; nothing if it is "auto".
-std::optional<Unfolded> read_fold(const JsonNode& node, Diagnostics& diagnostics);
+/// Reads simulate.fold into `settings`.
+void read_fold(const JsonNode& node, SimulationSettings& settings, Diagnostics& diagnostics);
 
 /// The number of ranks and of stages.
 struct LayoutSize {

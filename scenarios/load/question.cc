@@ -541,7 +541,7 @@ SimulationSettings read_simulate(const JsonNode& node, Diagnostics& diagnostics)
                                  .seed = section.count("seed"),
                                  .skip_periods = section.boolean("skip_periods"),
                                  .memory_contention = section.boolean("memory_contention")};
-  if (const auto fold = section.get("fold")) settings.unfolded = read_fold(*fold, diagnostics);
+  if (const auto fold = section.get("fold")) read_fold(*fold, settings, diagnostics);
   section.finish();
   return settings;
 }

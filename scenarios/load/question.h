@@ -85,6 +85,7 @@ struct SimulationSettings {
   bool memory_contention = false;  // of kernels with communication
   /// Dimensions of which every coordinate is simulated; nothing: as few as are exact.
   std::optional<Unfolded> unfolded;
+  bool folds_nearly = false;  // links may be shared unevenly: as busy as the busiest of their class
 };
 
 /// A value that a sweep gave a scenario.

@@ -475,16 +475,18 @@ void check_outer(const Question& question, const JsonNode& document, Diagnostics
   }
 }
 
-std::optional<Unfolded> read_fold(const JsonNode& node, Diagnostics& diagnostics) {
+void read_fold(const JsonNode& node, SimulationSettings& settings, Diagnostics& diagnostics) {
   Unfolded unfolded = {true, true, true, true};
   if (node.value->kind == JsonValue::Kind::String) {
     const auto choice = read_choice(node, contract_names("simulate", "fold"), diagnostics);
-    return choice == 1 ? std::optional(unfolded) : std::nullopt;
+    if (choice == 1) settings.unfolded = unfolded;
+    settings.folds_nearly = choice == 2;
+    return;
   }
   if (node.value->kind != JsonValue::Kind::Array) {
     report(diagnostics, node,
-           "expected \"auto\", \"none\" or a list such as [\"data\", \"tensor\"]");
-    return std::nullopt;
+           "expected \"auto\", \"none\", \"nearly\" or a list such as [\"data\", \"tensor\"]");
+    return;
   }
   const auto& names = dimension_names();
   const std::vector<std::string> foldable(names.begin(), names.end() - 1);  // all but pipeline
@@ -492,7 +494,7 @@ std::optional<Unfolded> read_fold(const JsonNode& node, Diagnostics& diagnostics
     const auto choice = read_choice(node.item(i), foldable, diagnostics);
     if (choice) unfolded[static_cast<std::size_t>(*choice)] = false;
   }
-  return unfolded;
+  settings.unfolded = unfolded;
 }
 
 }  // namespace interlock

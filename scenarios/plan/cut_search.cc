@@ -344,7 +344,7 @@ class CutSearch {
     Verdict least = {.lack = kInfinity};
     for (const Choice& choice : few) {
       Plan plan = plan_of(choice);
-      fold_exactly(plan);
+      fold(plan);
       const Verdict verdict = verdict_of(estimate_step(plan, Grade::Simulation));
       if (!verdict.better_than(least)) continue;
       least = verdict;
@@ -366,7 +366,7 @@ class CutSearch {
 
 Seconds simulated_time(const Plan& plan) {
   Plan folded = plan;
-  fold_exactly(folded);
+  fold(folded);
   return estimate_step(folded, Grade::Simulation).time;
 }
 

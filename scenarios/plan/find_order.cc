@@ -243,7 +243,7 @@ SchedulePolicy find_order(const LaidOut& laid_out) {
   std::size_t looks = 0;
   for (const SchedulePolicy& policy : found.fitting) {
     trial.schedule = policy;
-    fold_exactly(trial);
+    fold(trial);
     const StepEstimate step = estimate_step(trial, Grade::Simulation);
     const double peak = step.memory.value();
     least = std::max(least, peak);

@@ -430,6 +430,7 @@ LowerInputs lower_inputs(const Plan& plan) {
       .cluster = question.cluster,
       .mesh = simulated_mesh(plan),
       .unfolded = plan.unfolded,
+      .folds_nearly = !plan.uneven.empty(),
       .data_parallel = layout.data_parallel,
       .memory_contention = question.simulation.memory_contention,
       .token_sms = layout.token_sms,

@@ -145,14 +145,14 @@ Plan complete(LaidOut laid_out) {
   if (laid_out.draft.question.trace()) return std::move(laid_out.draft);
   if (leaves_cut(laid_out.draft.question)) {
     Plan plan = search_cut(laid_out);
-    fold_exactly(plan);
+    fold(plan);
     return plan;
   }
   const bool sought = laid_out.draft.schedule.is_sought();
   SchedulePolicy schedule = sought ? find_order(laid_out) : laid_out.draft.schedule;
   Plan plan = std::move(laid_out.draft);
   plan.schedule = std::move(schedule);
-  fold_exactly(plan);
+  fold(plan);
   return plan;
 }
 
@@ -213,30 +213,67 @@ std::vector<Folding> foldings_of(const Layout& layout) {
 
 void fold_as(const Plan& other, Plan& plan) {
   plan.unfolded = other.unfolded;
+  plan.uneven = other.uneven;
   plan.folded_as = other.folded_as;
 }
 
-bool fold_exactly_within(Plan& plan, double most_ranks) {
-  const Question& question = plan.question;
-  std::vector<Folding> all = foldings_of(question.layout);
-  const bool one = all.size() == 1;
-  if (const auto& asked = question.simulation.unfolded; asked && !one) all = {{*asked, {}}};
-  std::string problem;
-  for (const Folding& folding : all) {
+namespace {
+
+/// The most devices that "auto" simulates before it folds nearly.
+constexpr double kMostExact = 512;
+
+/// Returns whether some device of `plan` may stand for another.
+bool may_fold(const Plan& plan) { return foldings_of(plan.question.layout).size() > 1; }
+
+/// Why a plan is not folded in some way.
+struct FoldingProblem {
+  std::string why;        // empty: it is
+  bool too_many = false;  // devices
+};
+
+/// Folds `plan` in the first of `ways` that is exact, or nearly so, and simulates at most
+/// `most_ranks`. A plan that can be folded in one way only needs no check.
+FoldingProblem fold_first(Plan& plan, const std::vector<Folding>& ways, double most_ranks,
+                          bool nearly) {
+  FoldingProblem last;
+  for (const Folding& folding : ways) {
     plan.unfolded = folding.unfolded;
     plan.folded_as = folding.as;
-    const auto ranks = simulated_ranks(simulated_mesh(plan), plan.unfolded).size();
-    if (static_cast<double>(ranks) > most_ranks) return false;
-    if (one) return true;
-    problem = folding_problem(plan);
-    if (problem.empty()) return true;
+    plan.uneven.clear();
+    const Mesh& mesh = simulated_mesh(plan);
+    const auto ranks = static_cast<int>(simulated_ranks(mesh, plan.unfolded).size());
+    if (ranks > most_ranks) return {last.why, true};
+    if (ranks == mesh.devices() || !may_fold(plan)) return {};
+    last.why = folding_problem(plan);
+    if (last.why.empty()) return {};
+    if (!nearly) continue;
+    plan.uneven = last.why;
+    if (folding_problem(plan).empty()) return {};
   }
-  throw Error(question.file + ": " + question.name +
-              ": /simulate/fold: ranks that stand for others would not do what those do: " +
-              problem + "; expected \"auto\", which simulates them all where it must");
+  return last;
 }
 
-void fold_exactly(Plan& plan) { fold_exactly_within(plan, kInfinity); }
+}  // namespace
+
+bool fold_within(Plan& plan, double most_ranks) {
+  const Question& question = plan.question;
+  const SimulationSettings& settings = question.simulation;
+  std::vector<Folding> ways = foldings_of(question.layout);
+  if (settings.unfolded && ways.size() > 1) ways = {{*settings.unfolded, {}}};
+  FoldingProblem problem;
+  if (!settings.unfolded && !settings.folds_nearly) {
+    problem = fold_first(plan, ways, std::min(most_ranks, kMostExact), false);
+    if (!problem.too_many) return true;
+  }
+  problem = fold_first(plan, ways, most_ranks, !settings.unfolded);
+  if (problem.too_many) return false;
+  if (problem.why.empty()) return true;
+  throw Error(question.file + ": " + question.name +
+              ": /simulate/fold: ranks that stand for others would not do what those do: " +
+              problem.why + "; expected \"auto\", which simulates them all where it must");
+}
+
+void fold(Plan& plan) { fold_within(plan, kInfinity); }
 
 std::vector<int> device_numbers(const Plan& plan) {
   std::vector<int> numbers;

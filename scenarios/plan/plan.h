@@ -33,6 +33,7 @@ struct Plan {
   std::vector<SizedBatch>
       sized_batches;            // the micro-batches, where they differ in size; else empty
   Unfolded unfolded = kFolded;  // dimensions of which every coordinate is simulated
+  std::string uneven;           // why the folding is nearly exact only; empty: it is exact
   /// Whose dimensions these are, if not the run's: where layers have degrees of their own.
   std::optional<Mesh> folded_as;
 };
@@ -63,15 +64,15 @@ Plan make_plan(const Question& question);
 
 /// Makes the choices that take no search for an order.
 LaidOut lay_out(const Question& question);
-/// Finds the order of "auto" and an exact folding for what is laid out. Throws: Error as
-/// make_plan().
+/// Finds the order of "auto" and a folding for what is laid out. Throws: Error as make_plan().
 Plan complete(LaidOut laid_out);
 
-/// Chooses the dimensions of `plan` that must be simulated whole; folding the others is exact.
-/// Throws: Error if the scenario asks for a folding that is not.
-void fold_exactly(Plan& plan);
-/// Folds `plan` exactly if that simulates at most `most_ranks` ranks; else returns false.
-bool fold_exactly_within(Plan& plan, double most_ranks);
+/// Chooses the dimensions of `plan` that are simulated whole. Folding the others is exact, but
+/// where "nearly" is asked for, or "auto" would have to simulate hundreds of devices; `plan.uneven`
+/// says so. Throws: Error if the scenario asks for a folding that is not exact.
+void fold(Plan& plan);
+/// Folds `plan` if that simulates at most `most_ranks` ranks; else returns false.
+bool fold_within(Plan& plan, double most_ranks);
 /// Has `plan` simulate one device for all that those of `other` do it for.
 void fold_as(const Plan& other, Plan& plan);
 /// A way to fold a plan.

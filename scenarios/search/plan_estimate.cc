@@ -198,7 +198,7 @@ PlanEstimate estimate_by_simulation(const LaidOut& laid_out, const PlanEstimate&
   // Devices that stand for others do so whatever the number of micro-batches.
   Plan shortest = shortened(plan, std::numeric_limits<std::int64_t>::max(), 0);
   const double most = look.folds ? kInfinity : devices_within(plan, most_flows);
-  if (!fold_exactly_within(shortest, most)) {
+  if (!fold_within(shortest, most)) {
     PlanEstimate whole = priced_look(plan, look);
     whole.too_large = true;
     return whole;

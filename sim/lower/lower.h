@@ -45,6 +45,7 @@ struct LowerInputs {
   /// says which devices are simulated for which others, see cut_after().
   Mesh mesh;
   Unfolded unfolded = kFolded;
+  bool folds_nearly = false;  // links are taken to be as busy as the busiest of their class
   DataParallel data_parallel;
   std::vector<SlowDevices> slow;
   bool memory_contention = false;        // of kernels with what is sent, received and reduced

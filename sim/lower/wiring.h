@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "sim/lower/links/folded_links.h"
+#include "sim/lower/links/link_sharing.h"
 #include "sim/lower/op_cost.h"
 
 namespace interlock {
@@ -62,66 +63,17 @@ class Wiring {
   void reshard(Channel& channel);
   int part_wire(int whole, const std::vector<LinkId>& way);
   int communicator_of(const Exchange& exchange, int rank);
-  /// The devices that do a collective, and the stage that they do it for.
-  struct Doers {
-    std::vector<int> group;  // devices
-    int rank = 0, stage = 0, communicator = 0;
-  };
-  /// The flows of a collective, before it has wires.
-  struct Planned {
-    std::shared_ptr<const CollectivePlan> plan;
-    Doers doers;
-    MeshAxis axis = MeshAxis::Data;
-    int layout = 0;
-    std::shared_ptr<const FoldedLinks::Orbit> orbit;
-    double size = 1;                         // of the bytes in the orbit
-    const CollectiveLinks* links = nullptr;  // of flows of that size
-  };
   using SharedPlan = std::shared_ptr<const CollectivePlan>;
-  int add_collective(const Exchange& exchange, const SharedPlan& plan, const Doers& doers);
-  void add_plan(const SharedPlan& plan, const Exchange& exchange, const Doers& doers);
-  void make_flows(int collective);
-  std::string fold_links();
-  std::string share_links();
-  /// The users of a class of links.
-  struct LinkUse {
-    int users = 0, last_user = 0;
-    double share = 1;     // of the program's link, see ProgramLink
-    bool alike = true;    // on every link of the class, and for every user
-    bool varies = false;  // the share, from one collective or user to the next
-    bool uneven = false;  // equal messages, on the links that they use
-  };
-  std::vector<LinkUse> link_uses();
-  void note_use(std::vector<LinkUse>& uses, int user, const std::vector<int>& wires,
-                const FoldedLinks::Orbit& orbit);
-  std::vector<bool> communicators_that_meet(const std::vector<LinkUse>& uses) const;
-  std::string part_uneven_flows(const std::vector<LinkUse>& uses);
-  bool part_uneven_flows(int collective, const std::vector<LinkUse>& uses, bool meets_equals);
-  FoldedLinks::Member member_of(const Planned& planned) const;
-  void share_in_turn(std::vector<LinkUse>& uses, const std::vector<bool>& meets);
-  /// By link of the program, how many equals of a wire's flow cross each link of its class at once;
-  /// 0 where not all of the class are crossed alike.
-  using Crossings = std::map<int, int>;
-  std::vector<Crossings> crossings_of_equals();
-  Crossings alike_crossings(const std::unordered_map<LinkId, int>& counts);
-  void add_crossings_of(std::size_t collective, std::vector<Crossings>& crossings);
-  bool weigh(int link, const std::vector<Crossings>& crossings, LinkUse& use);
-  const FlowWays& ways_of(const Planned& planned);
-  void note_loads(int collective);
-  int link_index(LinkId id);
+  int add_collective(const Exchange& exchange, const SharedPlan& plan,
+                     const CollectiveDoers& doers);
+  void add_plan(const SharedPlan& plan, const Exchange& exchange, const CollectiveDoers& doers);
 
   const LowerInputs& inputs_;
   Program& program_;
   OpCosts costs_;
   bool alone_;
   FoldedLinks folded_;
-  std::vector<Planned> planned_;  // by collective
-  /// A flow that stands for a set that nothing else meets, and what it takes.
-  struct FlowApart {
-    int collective = 0, flow = 0;
-    Seconds time;
-  };
-  std::vector<FlowApart> apart_;
+  std::vector<PlannedCollective> planned_;  // by collective
   std::vector<FoldedLinks::Orbit> orbits_;  // by wire of messages
   std::vector<std::vector<LinkId>> ways_;   // by wire
   std::vector<Seconds> latencies_;          // by wire of messages
@@ -130,14 +82,9 @@ class Wiring {
   std::map<int, std::vector<int>> groups_;  // devices, by communicator
   std::map<std::tuple<int, CollectiveKind, double, double, int, TokenRouting>, int> collectives_;
   std::map<std::pair<int, std::vector<LinkId>>, int> part_wires_;
-  std::map<std::tuple<int, int, std::vector<LinkId>>, int>
-      communicator_wires_;  // by communicator, number, way
-  std::map<const CollectiveLinks*, FlowWays> class_ways_;
-  std::map<const CollectiveLinks*, std::vector<FlowSet>> sets_;  // of these ways
-  std::vector<LinkId> raw_links_;                                // by link of the program
   int slots_;                    // micro-batches in flight or slices
   std::vector<int> neighbours_;  // channel of (stage, in or down, slot), -1 until made
-  std::unordered_map<std::int64_t, int> readouts_, copies_, wires_, links_;
+  std::unordered_map<std::int64_t, int> readouts_, copies_, wires_;
 };
 
 }  // namespace interlock

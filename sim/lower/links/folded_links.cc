@@ -380,7 +380,8 @@ int FoldedLinks::class_size(LinkId link) {
   return number < 0 ? 1 : classes_.size(number);
 }
 
-FoldedLinks::LinkCounts FoldedLinks::alike_crossings(const LinkCounts& counts) {
+std::unordered_map<LinkId, FoldedLinks::ClassCrossings> FoldedLinks::class_crossings(
+    const LinkCounts& counts) {
   struct Range {
     int least = 0, most = 0, links = 0;
   };
@@ -391,10 +392,10 @@ FoldedLinks::LinkCounts FoldedLinks::alike_crossings(const LinkCounts& counts) {
     range.most = std::max(range.most, count);
     ++range.links;
   }
-  LinkCounts crossings;
+  std::unordered_map<LinkId, ClassCrossings> crossings;
   for (const auto& [link, range] : ranges) {
     const bool alike = range.least == range.most && range.links == class_size(link);
-    crossings[link] = alike ? range.most : 0;
+    crossings[link] = {range.most, alike};
   }
   return crossings;
 }
@@ -425,6 +426,7 @@ const FoldedLinks::ClassUses& FoldedLinks::class_uses(const Orbit& orbit) {
     use.most = std::max(use.most, one.messages);
     use.alike = ++use.links == size && use.least == use.most;
     use.bytes += one.bytes / size;
+    use.mean += static_cast<double>(one.messages) / size;
   }
   return classes;
 }

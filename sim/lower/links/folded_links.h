@@ -76,9 +76,13 @@ class FoldedLinks {
   LinkId class_of(LinkId link);
   /// Returns the number of links of that class.
   int class_size(LinkId link);
-  /// Returns for the class of each link of `counts`, by the link that stands for it, how often each
-  /// of its links is crossed; 0 if not all are crossed alike.
-  LinkCounts alike_crossings(const LinkCounts& counts);
+  /// How often the links of a class are crossed.
+  struct ClassCrossings {
+    int most = 0;  // the busiest
+    bool alike = false;
+  };
+  /// Returns the crossings of the class of each link of `counts`, by the link that stands for it.
+  std::unordered_map<LinkId, ClassCrossings> class_crossings(const LinkCounts& counts);
   /// Returns the names of the links of that class; none if nothing is folded.
   std::vector<std::string> names_in_class(LinkId link);
   /// How an orbit uses the links of a class.
@@ -87,6 +91,7 @@ class FoldedLinks {
     int links = 0;            // that it uses
     bool alike = false;       // all links of the class
     Bytes bytes = {};         // on a link of the class, on average
+    double mean = 0;          // messages on a link of the class at once
   };
   using ClassUses = std::unordered_map<LinkId, ClassUse>;
   /// Returns the uses by the link that stands for the class; worked out once for an orbit, which
