@@ -263,7 +263,7 @@ bool fold_within(Plan& plan, double most_ranks) {
   FoldingProblem problem;
   if (!settings.unfolded && !settings.folds_nearly) {
     problem = fold_first(plan, ways, std::min(most_ranks, kMostExact), false);
-    if (!problem.too_many) return true;
+    if (!problem.too_many && problem.why.empty()) return true;
   }
   problem = fold_first(plan, ways, most_ranks, !settings.unfolded);
   if (problem.too_many) return false;
