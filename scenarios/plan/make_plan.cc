@@ -1,8 +1,10 @@
 // Question to Plan: every choice, in the order in which they depend on each other.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -119,13 +121,15 @@ std::string layers_folding_problem(const Plan& plan) {
 }
 
 /// Says why `plan`, as it is folded, differs from one of which nothing is; empty if it does not.
-std::string folding_problem(const Plan& plan) {
+/// Notes the tasks of a step that was lowered to know.
+std::string folding_problem(const Plan& plan, std::optional<std::int64_t>& tasks) {
   const Question& question = plan.question;
   std::string problem = shares_folding_problem(plan);
   if (problem.empty()) problem = variation_folding_problem(plan);
   if (problem.empty()) problem = layers_folding_problem(plan);
   if (!problem.empty()) return problem;
   const Program program = lower_plan(plan, 1);
+  tasks = count_tasks(program);
   problem = program.folding_problem;
   if (problem.empty() && question.layout.data_parallel.outer.any()) {
     problem = lower_outer_step(plan, lower_inputs(plan)).folding_problem;
@@ -216,7 +220,7 @@ void fold_as(const Plan& other, Plan& plan) {
   plan.folded_as = other.folded_as;
 }
 
-bool fold_exactly_within(Plan& plan, double most_ranks) {
+FoldedWithin fold_exactly_within(Plan& plan, double most_ranks) {
   const Question& question = plan.question;
   std::vector<Folding> all = foldings_of(question.layout);
   const bool one = all.size() == 1;
@@ -226,10 +230,11 @@ bool fold_exactly_within(Plan& plan, double most_ranks) {
     plan.unfolded = folding.unfolded;
     plan.folded_as = folding.as;
     const auto ranks = simulated_ranks(simulated_mesh(plan), plan.unfolded).size();
-    if (static_cast<double>(ranks) > most_ranks) return false;
-    if (one) return true;
-    problem = folding_problem(plan);
-    if (problem.empty()) return true;
+    if (static_cast<double>(ranks) > most_ranks) return {};
+    FoldedWithin folded = {.exactly = true};
+    if (one) return folded;
+    problem = folding_problem(plan, folded.tasks);
+    if (problem.empty()) return folded;
   }
   throw Error(question.file + ": " + question.name +
               ": /simulate/fold: ranks that stand for others would not do what those do: " +

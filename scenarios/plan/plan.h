@@ -6,7 +6,9 @@
 // one replica for all eight, as they do the same at the same time.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "scenarios/load/question.h"
@@ -70,8 +72,12 @@ Plan complete(LaidOut laid_out);
 /// Chooses the dimensions of `plan` that must be simulated whole; folding the others is exact.
 /// Throws: Error if the scenario asks for a folding that is not.
 void fold_exactly(Plan& plan);
-/// Folds `plan` exactly if that simulates at most `most_ranks` ranks; else returns false.
-bool fold_exactly_within(Plan& plan, double most_ranks);
+struct FoldedWithin {
+  bool exactly = false;
+  std::optional<std::int64_t> tasks = {};  // of a step, if it was lowered to know
+};
+/// Folds `plan` exactly if that simulates at most `most_ranks` ranks.
+FoldedWithin fold_exactly_within(Plan& plan, double most_ranks);
 /// Has `plan` simulate one device for all that those of `other` do it for.
 void fold_as(const Plan& other, Plan& plan);
 /// A way to fold a plan.
