@@ -4,7 +4,7 @@
 // A search asks for thousands of plans of one model on one cluster. Those of equal degrees, sizes
 // and recomputation have modules of the same prices, whatever their schedule and partition; and few
 // meshes have groups of their own, so that exchanges are priced, and their flows followed over
-// links, again and again. Not for several threads at once.
+// links, again and again. Their orders of work are few, too. Not for several threads at once.
 //
 // Example: plans of pipeline 4 x data 2 under gpipe and under 1f1b have one entry in `modules`,
 // which is priced once, and in it one entry in `cuts`, for 4 parts. Pipeline 2 x data 4 is another
@@ -23,6 +23,7 @@
 #include "sim/lower/links/known_flows.h"
 #include "sim/plan/mesh.h"
 #include "sim/plan/partition.h"
+#include "sim/plan/schedules/catalogue.h"
 #include "sim/plan/schedules/strategy.h"
 #include "sim/plan/stage_cost.h"
 
@@ -51,6 +52,9 @@ struct KnownPrices {
     std::map<std::tuple<int, Strategy, bool, int>, Partition> cuts = {};
   };
   std::list<Modules> modules;  // the one that was used last comes first
+
+  /// Schedules, by what they were made from; the one that was used last comes first.
+  std::list<std::pair<ScheduleInputs, Schedule>> schedules;
 
   std::shared_ptr<KnownFlows> flows = std::make_shared<KnownFlows>();
 };

@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -175,6 +176,23 @@ KnownPrices::Modules& known_modules(const Question& question, const Coordinates&
     if (known.size() > kPricedModels) known.pop_back();
   }
   return known.front();
+}
+
+/// Schedules that are kept, which hundreds of plans may have.
+constexpr std::size_t kKeptSchedules = 64;
+
+/// Makes the schedule of `inputs`, once for all that are the same.
+Schedule schedule_known(std::list<std::pair<ScheduleInputs, Schedule>>& known,
+                        const ScheduleInputs& inputs) {
+  const auto same =
+      std::ranges::find_if(known, [&](const auto& one) { return one.first == inputs; });
+  if (same != known.end()) {
+    known.splice(known.begin(), known, same);
+  } else {
+    known.emplace_front(inputs, make_schedule(inputs));
+    if (known.size() > kKeptSchedules) known.pop_back();
+  }
+  return known.front().second;
 }
 
 }  // namespace
@@ -466,16 +484,18 @@ Schedule schedule_of(const Plan& plan, LowerInputs& inputs, int steps) {
     turns = inputs.policy.update_every = 1;
   }
   inputs.policy.update_every *= slices;
-  return make_schedule({.stages = static_cast<int>(plan.rank_of_stage.size()),
-                        .copies = plan.copies,
-                        .slices = slices,
-                        .micro_batches = turns * slices,
-                        .slice_counts = std::move(slice_counts),
-                        .steps = steps,
-                        .rank_of_stage = plan.rank_of_stage,
-                        .roles = inputs.roles,
-                        .policy = plan.schedule,
-                        .unroll = period > 0 ? period : 1});
+  const ScheduleInputs made_from = {.stages = static_cast<int>(plan.rank_of_stage.size()),
+                                    .copies = plan.copies,
+                                    .slices = slices,
+                                    .micro_batches = turns * slices,
+                                    .slice_counts = std::move(slice_counts),
+                                    .steps = steps,
+                                    .rank_of_stage = plan.rank_of_stage,
+                                    .roles = inputs.roles,
+                                    .policy = plan.schedule,
+                                    .unroll = period > 0 ? period : 1};
+  KnownPrices* const known = plan.question.known_prices.get();
+  return known ? schedule_known(known->schedules, made_from) : make_schedule(made_from);
 }
 
 void order_steps(const Plan& plan, LowerInputs& inputs, int steps) {

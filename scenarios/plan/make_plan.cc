@@ -1,8 +1,10 @@
 // Question to Plan: every choice, in the order in which they depend on each other.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -119,13 +121,15 @@ std::string layers_folding_problem(const Plan& plan) {
 }
 
 /// Says why `plan`, as it is folded, differs from one of which nothing is; empty if it does not.
-std::string folding_problem(const Plan& plan) {
+/// Notes the tasks of a step that was lowered to know.
+std::string folding_problem(const Plan& plan, std::optional<std::int64_t>& tasks) {
   const Question& question = plan.question;
   std::string problem = shares_folding_problem(plan);
   if (problem.empty()) problem = variation_folding_problem(plan);
   if (problem.empty()) problem = layers_folding_problem(plan);
   if (!problem.empty()) return problem;
   const Program program = lower_plan(plan, 1);
+  tasks = count_tasks(program);
   problem = program.folding_problem;
   if (problem.empty() && question.layout.data_parallel.outer.any()) {
     problem = lower_outer_step(plan, lower_inputs(plan)).folding_problem;
@@ -227,8 +231,9 @@ bool may_fold(const Plan& plan) { return foldings_of(plan.question.layout).size(
 
 /// Why a plan is not folded in some way.
 struct FoldingProblem {
-  std::string why;        // empty: it is
-  bool too_many = false;  // devices
+  std::string why;                         // empty: it is
+  bool too_many = false;                   // devices
+  std::optional<std::int64_t> tasks = {};  // see FoldedWithin
 };
 
 /// Folds `plan` in the first of `ways` that is exact, or nearly so, and simulates at most
@@ -244,18 +249,18 @@ FoldingProblem fold_first(Plan& plan, const std::vector<Folding>& ways, double m
     const auto ranks = static_cast<int>(simulated_ranks(mesh, plan.unfolded).size());
     if (ranks > most_ranks) return {last.why, true};
     if (ranks == mesh.devices() || !may_fold(plan)) return {};
-    last.why = folding_problem(plan);
-    if (last.why.empty()) return {};
+    last.why = folding_problem(plan, last.tasks);
+    if (last.why.empty()) return last;
     if (!nearly) continue;
     plan.uneven = last.why;
-    if (folding_problem(plan).empty()) return {};
+    if (folding_problem(plan, last.tasks).empty()) return {.tasks = last.tasks};
   }
   return last;
 }
 
 }  // namespace
 
-bool fold_within(Plan& plan, double most_ranks) {
+FoldedWithin fold_within(Plan& plan, double most_ranks) {
   const Question& question = plan.question;
   const SimulationSettings& settings = question.simulation;
   std::vector<Folding> ways = foldings_of(question.layout);
@@ -263,11 +268,11 @@ bool fold_within(Plan& plan, double most_ranks) {
   FoldingProblem problem;
   if (!settings.unfolded && !settings.folds_nearly) {
     problem = fold_first(plan, ways, std::min(most_ranks, kMostExact), false);
-    if (!problem.too_many && problem.why.empty()) return true;
+    if (!problem.too_many && problem.why.empty()) return {true, problem.tasks};
   }
   problem = fold_first(plan, ways, most_ranks, !settings.unfolded);
-  if (problem.too_many) return false;
-  if (problem.why.empty()) return true;
+  if (problem.too_many) return {};
+  if (problem.why.empty()) return {true, problem.tasks};
   throw Error(question.file + ": " + question.name +
               ": /simulate/fold: ranks that stand for others would not do what those do: " +
               problem.why + "; expected \"auto\", which simulates them all where it must");

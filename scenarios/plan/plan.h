@@ -6,7 +6,9 @@
 // one replica for all eight, as they do the same at the same time.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "scenarios/load/question.h"
@@ -71,8 +73,12 @@ Plan complete(LaidOut laid_out);
 /// where "nearly" is asked for, or "auto" would have to simulate hundreds of devices; `plan.uneven`
 /// says so. Throws: Error if the scenario asks for a folding that is not exact.
 void fold(Plan& plan);
-/// Folds `plan` if that simulates at most `most_ranks` ranks; else returns false.
-bool fold_within(Plan& plan, double most_ranks);
+struct FoldedWithin {
+  bool folded = false;
+  std::optional<std::int64_t> tasks = {};  // of a step, if it was lowered to know
+};
+/// Folds `plan` if that simulates at most `most_ranks` ranks.
+FoldedWithin fold_within(Plan& plan, double most_ranks);
 /// Has `plan` simulate one device for all that those of `other` do it for.
 void fold_as(const Plan& other, Plan& plan);
 /// A way to fold a plan.

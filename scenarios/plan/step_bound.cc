@@ -14,13 +14,11 @@
 // share groups, whose messages go one by one: those of stages whose last backwards come after some
 // instant come after it. Memory: states stay; a stage keeps a stash from forward to last backward.
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <functional>
 #include <map>
 #include <tuple>
 #include <vector>
 
+#include "scenarios/plan/costs/op_times.h"
 #include "scenarios/plan/lower_plan.h"
 #include "scenarios/plan/step_time.h"
 #include "sim/lower/op_cost.h"
@@ -29,114 +27,6 @@
 
 namespace interlock {
 namespace {
-
-using GroupTimes = std::array<Seconds, kMeshAxes>;
-Seconds longest(const GroupTimes& times) { return *std::max_element(times.begin(), times.end()); }
-
-/// Bounds the time of an op from below. An op lasts no shorter than its kernels with the exchanges
-/// for which they stand still, and no shorter than all its messages of one group, which go one by
-/// one.
-///
-/// Example: two layers' forward, 4 s around and 6 s of experts, ways of 1 s: standing 10 s, alone
-/// 14 s; in a pair with its like at least max(10 + 10, 4 + 4) s.
-struct OpTime {
-  Seconds standing;        // messages of tokens and those beside kernels hide
-  Seconds passing;         // tokens, beyond the kernels beside them
-  GroupTimes beside = {};  // messages that hide
-
-  OpTime& operator+=(const OpTime& other) {
-    standing += other.standing;
-    passing += other.passing;
-    for (std::size_t axis = 0; axis < beside.size(); ++axis) beside[axis] += other.beside[axis];
-    return *this;
-  }
-  Seconds messages() const { return longest(beside); }
-  /// Returns the time among ops with whose kernels its tokens may pass.
-  Seconds in_pair() const { return std::max(standing, messages()); }
-  Seconds alone() const { return std::max(standing + passing, messages()); }
-};
-
-class OpTimes {
- public:
-  explicit OpTimes(const Question& question) {
-    const int places = is_mixed(question.cluster) ? question.layout.ranks() : 1;
-    for (int rank = 0; rank < places; ++rank) {
-      exchange_times_.push_back(price_inputs(question, {0, 0, 0, rank}).exchange_time);
-    }
-  }
-
-  /// Bounds the times of `exchanges`, by group. An exchange takes the soonest of several ways, each
-  /// of which is a latency and a time by its bytes: between two sizes it takes no less than on the
-  /// line between both. So few sizes need a price.
-  GroupTimes of(const std::vector<Exchange>& exchanges, int rank) const {
-    GroupTimes times = {};
-    for (const Exchange& exchange : exchanges) {
-      if (!counts(exchange.layout)) continue;
-      Exchange less = exchange;
-      less.bytes = Bytes(std::exp2(std::floor(std::log2(exchange.bytes.value()))));
-      Exchange more = less;
-      more.bytes = 2 * less.bytes;
-      const Seconds least = time_of(less, rank);
-      times[static_cast<std::size_t>(exchange.axis)] +=
-          least + (time_of(more, rank) - least) * (exchange.bytes / less.bytes - 1);
-    }
-    return times;
-  }
-
-  OpTime of(const OpCost& cost, int rank) const {
-    OpTime time = {.standing = cost.time};
-    GroupTimes there = {}, back = {};
-    for (const Exchange& exchange : cost.exchanges) {
-      const auto axis = static_cast<std::size_t>(exchange.axis);
-      const Seconds all = time_of(exchange, rank);
-      if (exchange.way == TokenWay::There) there[axis] += all;
-      if (exchange.way == TokenWay::Back) back[axis] += all;
-      const bool hides = exchange.overlapped || exchange.way != TokenWay::None;
-      if (hides && !counts(exchange.layout)) continue;
-      (hides ? time.beside[axis] : time.standing) += all;
-    }
-    // Other messages, for which kernels stand still, may stand beside them too.
-    const Seconds waits = time.standing - cost.time;
-    time.passing = exposed(there, cost, KernelPlace::BesideThere, waits) +
-                   exposed(back, cost, KernelPlace::BesideBack, waits);
-    return time;
-  }
-
-  /// Returns the messages that bring the weights of a stage before an op of it (ZeRO 3). Those of
-  /// several layouts take turns.
-  OpTime of_gathers(const DataParallel& policy, const auto& mesh_of, const StageCost& stage,
-                    int rank) const {
-    OpTime time;
-    if (policy.zero_stage < 3) return time;
-    for (const StageCost& part : parts_of(stage)) {
-      for (Exchange gather : weight_exchanges(policy, mesh_of(part.layout), part)) {
-        gather.count = std::max(1, part.modules);
-        gather.bytes = gather.bytes / gather.count;
-        time.beside[static_cast<std::size_t>(gather.axis)] += time_of(gather, rank);
-      }
-    }
-    return time;
-  }
-
- private:
-  /// Groups of layers of several layouts may take their turns beside each other: those of the run's
-  /// own alone are counted where kernels do not wait.
-  static bool counts(int layout) { return layout == 0; }
-
-  /// Returns the part of a way of tokens that takes longer than what may stand beside it.
-  static Seconds exposed(const GroupTimes& way, const OpCost& cost, KernelPlace place,
-                         Seconds waits) {
-    const Seconds kernels = cost.at[static_cast<std::size_t>(place)];
-    return kernels > Seconds(0) ? std::max(Seconds(0), longest(way) - kernels - waits)
-                                : longest(way);
-  }
-
-  Seconds time_of(const Exchange& exchange, int rank) const {
-    return exchange.count * exchange_times_[exchange_times_.size() == 1 ? 0 : rank](exchange);
-  }
-
-  std::vector<std::function<Seconds(const Exchange&)>> exchange_times_;  // by rank, or for all
-};
 
 /// Returns the least time of pairs of overlapped ops, over their times alone: F + B - o min(F, B).
 double least_share(double overlap) { return 1 - overlap / 2; }
@@ -152,8 +42,7 @@ struct RankWork {
   Seconds kernels, time, in_turn;  // of its ops: alone, with exchanges, if streams took turns
   Seconds behind;  // of this, what comes after its last backward of an input gradient
   int first_stage = 0, last_stage = 0;  // of its first forward, and of that backward
-  Bytes memory;
-  std::vector<StageSpan> spans;  // of stages of which both are there, by `last`
+  std::vector<StageSpan> spans;         // of stages of which both are there, by `last`
 };
 
 LowerInputs inputs_of_step(const Plan& whole) {
@@ -190,22 +79,26 @@ class PlanWork {
   PlanWork(const PlanWork&) = delete;  // its costs point into it
   PlanWork& operator=(const PlanWork&) = delete;
 
-  StepEstimate bound() const {
+  /// Returns the bound; that of memory alone if this is `enough`.
+  StepEstimate bound(const EnoughKnown& enough) const {
     const Schedule& schedule = inputs_.schedule;
+    StepBound bound = {.memory_capacity = capacity_of(0)};
+    for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+      const Bytes memory = memory_of(rank), capacity = capacity_of(static_cast<int>(rank));
+      bound.memory = std::max(bound.memory, memory);
+      if (capacity == bound.memory_capacity
+              ? memory > bound.fullest
+              : memory / capacity > bound.fullest / bound.memory_capacity) {
+        bound.fullest = memory;
+        bound.memory_capacity = capacity;
+      }
+    }
+    if (enough && enough(estimate_of(bound))) return estimate_of(bound);
     std::vector<RankWork> ranks;
     for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) ranks.push_back(work_of(rank));
-    StepBound bound = {.memory_capacity = capacity_of(0)};
     for (const RankWork& rank : ranks) {
       bound.time = std::max(bound.time, rank.time);
       bound.in_turn = std::max(bound.in_turn, rank.in_turn);
-      bound.memory = std::max(bound.memory, rank.memory);
-      const Bytes capacity = capacity_of(static_cast<int>(&rank - ranks.data()));
-      if (capacity == bound.memory_capacity
-              ? rank.memory > bound.fullest
-              : rank.memory / capacity > bound.fullest / bound.memory_capacity) {
-        bound.fullest = rank.memory;
-        bound.memory_capacity = capacity;
-      }
       bound.busy += rank.kernels / static_cast<double>(ranks.size());
     }
     // Replicas on other machines may be less busy than the first one.
@@ -316,7 +209,9 @@ class PlanWork {
   OpTime gathers_of(const Op& op) const {
     if (op.kind != OpKind::F && !goes_back(op)) return {};
     const int rank = inputs_.schedule.rank_of_stage[op.stage];
-    const auto mesh_of = [&](int layout) { return mesh_of_layers(inputs_, rank, layout); };
+    const auto mesh_of = [&](int layout) -> const Mesh& {
+      return mesh_of_layers(inputs_, rank, layout);
+    };
     return times_.of_gathers(inputs_.data_parallel, mesh_of, costs_.of_stage(op), rank);
   }
 
@@ -414,13 +309,9 @@ class PlanWork {
       case OpKind::S:
       case OpKind::T:
         return stage.vocabulary.workspace;
-      case OpKind::R:
-      case OpKind::U:
-      case OpKind::E:
-      case OpKind::G:
-        break;
+      default:
+        return Bytes(0);
     }
-    return Bytes(0);
   }
 
   /// Returns the bytes that the input half of a split backward leaves for the other half to read.
@@ -487,8 +378,8 @@ class PlanWork {
     work.behind = backwards ? behind : work.behind + run.repeats * all;
   }
 
-  /// Raises the peak of `work`, on top of `held_before`. Returns what is held after the run.
-  Bytes add_memory(const Run& run, Bytes held_before, RankWork& work) const {
+  /// Raises `peak` by what `run` takes on top of `held_before`. Returns what is held after it.
+  Bytes add_memory(const Run& run, Bytes held_before, Bytes& peak) const {
     Bytes rises(0), most(0);  // in a turn
     for (const Op& op : run.ops) {
       // In a pair whose tokens pass, a backward's stash makes room for the forward's.
@@ -504,24 +395,33 @@ class PlanWork {
       }
     }
     const Bytes growth = std::max(Bytes(0), rises * double(run.repeats - 1));
-    work.memory = std::max(work.memory, held_before + growth + most);
+    peak = std::max(peak, held_before + growth + most);
     return held_before + rises * double(run.repeats);
   }
 
-  RankWork work_of(std::size_t rank) const {
+  Bytes memory_of(std::size_t rank) const {
     const Bytes states = resident(rank);
-    RankWork work = {.memory = states};
+    Bytes most = states;
+    for (const Sequence& sequence : inputs_.schedule.ranks[rank]) {
+      Bytes bytes = states;
+      for (const Run& run : sequence.runs) {
+        if (run.repeats > 0) bytes = add_memory(run, bytes, most);
+      }
+    }
+    return most;
+  }
+
+  RankWork work_of(std::size_t rank) const {
+    RankWork work;
     Seconds longest(0);  // stream, if it has all micro-batches of a step
     for (const Sequence& sequence : inputs_.schedule.ranks[rank]) {
       const Seconds before = work.time;
-      Bytes bytes = states;
       for (std::size_t r = 0; r < sequence.runs.size(); ++r) {
         const Run& run = sequence.runs[r];
         if (run.repeats <= 0) continue;
         const bool once = r < static_cast<std::size_t>(sequence.lead) ||
                           r + static_cast<std::size_t>(sequence.tail) >= sequence.runs.size();
         add_times(run, once ? run.repeats : double(run.repeats) * sequence.repeats, work);
-        bytes = add_memory(run, bytes, work);
       }
       if (inputs_.policy.in_flight == 1) longest = std::max(longest, work.time - before);
     }
@@ -543,7 +443,9 @@ class PlanWork {
 
 }  // namespace
 
-StepEstimate bound_plan(const Plan& plan) { return PlanWork(plan).bound(); }
+StepEstimate bound_plan(const Plan& plan, const EnoughKnown& enough) {
+  return PlanWork(plan).bound(enough);
+}
 
 StepEstimate bound_layout(const Question& question, const ScheduleFamily& family,
                           Bytes most_memory) {
@@ -579,7 +481,8 @@ StepEstimate bound_layout(const Question& question, const ScheduleFamily& family
   }
   // Weights come before a forward and before its backward, which frozen modules may not have.
   const int gathers = global && whole.frozen + whole.frozen_experts == Bytes(0) ? 2 : 1;
-  const auto of = [layers = layout.layers()](int number) { return layers.at(number); };
+  const std::vector<Mesh> layers = layout.layers();
+  const auto of = [&](int number) -> const Mesh& { return layers.at(number); };
   for (int i = 0; i < gathers; ++i) ops += times.of_gathers(layout.data_parallel, of, whole, 0);
   Seconds time = training.schedule.passes_in_pairs ? ops.in_pair() : ops.alone();
   // An input gradient that no stage needs may be skipped, wherever stages begin.

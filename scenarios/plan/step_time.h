@@ -15,6 +15,7 @@
 // one program: it has a judge of its own, sim/measure/quick_look.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "scenarios/plan/plan.h"
@@ -47,8 +48,10 @@ struct StepEstimate {
 /// known; of a Simulation its folding is exact; grade > LayoutBound.
 StepEstimate estimate_step(const Plan& plan, Grade grade);
 
+/// Asked when the memory of a bound is known; if it is enough, the time stays 0.
+using EnoughKnown = std::function<bool(const StepEstimate&)>;
 /// Bounds a step of `plan`: Grade::PlanBound. REQUIRES: its order is known, and no workload.
-StepEstimate bound_plan(const Plan& plan);
+StepEstimate bound_plan(const Plan& plan, const EnoughKnown& enough = {});
 
 /// Facts that hold for all schedules that a layout may have.
 struct ScheduleFamily {

@@ -50,15 +50,15 @@ Plan shortened(const Plan& plan, std::int64_t tasks_in_step, std::int64_t most_t
 namespace {
 
 /// Returns the tasks of a step of `plan`, which is folded as is exact, from those of the shortest
-/// steps that have its loop.
-std::int64_t tasks_of(const Plan& plan) {
+/// steps that have its loop, `shortest` with `known` of them.
+std::int64_t tasks_of(const Plan& plan, const Plan& shortest, std::optional<std::int64_t> known) {
   const auto count = [](const Plan& one) { return count_tasks(lower_plan(one, 1)); };
-  const Plan shortest = shortened(plan, std::numeric_limits<std::int64_t>::max(), 0);
   const int turns = shortest.micro_batches < plan.micro_batches
                         ? (plan.micro_batches - shortest.micro_batches) / *period_of(plan)
                         : 0;
-  if (turns < 2) return count(plan);
-  const std::int64_t least = count(shortest);
+  if (turns < 2 && (turns > 0 || !known)) return count(plan);
+  const std::int64_t least = known ? *known : count(shortest);
+  if (turns == 0) return least;
   const Plan next = with_micro_batches(shortest, shortest.micro_batches + *period_of(plan));
   return least + turns * (count(next) - least);
 }
@@ -198,13 +198,14 @@ PlanEstimate estimate_by_simulation(const LaidOut& laid_out, const PlanEstimate&
   // Devices that stand for others do so whatever the number of micro-batches.
   Plan shortest = shortened(plan, std::numeric_limits<std::int64_t>::max(), 0);
   const double most = look.folds ? kInfinity : devices_within(plan, most_flows);
-  if (!fold_within(shortest, most)) {
+  const FoldedWithin within = fold_within(shortest, most);
+  if (!within.folded) {
     PlanEstimate whole = priced_look(plan, look);
     whole.too_large = true;
     return whole;
   }
   fold_as(shortest, plan);
-  const std::int64_t tasks = tasks_of(plan);
+  const std::int64_t tasks = tasks_of(plan, shortest, within.tasks);
   if (tasks * plan.question.training().steps <= kTasksOfSimulation) {
     PlanEstimate whole = estimate_of(plan, estimate_step(plan, Grade::Simulation));
     whole.judged_micro_batches = look.exact ? 0 : plan.micro_batches;

@@ -476,6 +476,15 @@ std::vector<JsonValue> offloads() {
   return values;
 }
 
+/// Bounds the plan that is closest, the one of `scenario`, in all if its memory alone was bounded.
+void bound_closest(const Question& scenario, PlanEstimate& closest) {
+  if (closest.step_time > 0) return;
+  const LaidOut laid = lay_out(scenario);
+  const double usable = closest.usable_share;
+  closest = estimate_by_bound(laid.ordered(), bound_plan(laid.ordered()));
+  closest.usable_share = usable;
+}
+
 /// Changes the best plan where no rule of the space is good.
 void refine_best(SearchResult& result, const SearchProgress& told) {
   if (result.plans.empty() || result.stopped || result.request.aim == Aim::Memory) return;
@@ -540,11 +549,12 @@ SearchResult search_plans(const JsonValue& document, const SearchRequest& reques
   }
   refine_best(result, told);
   if (!result.plans.empty()) result.closest.clear();
-  const FoundPlan* first = !result.plans.empty()     ? &result.plans.front()
+  FoundPlan* const first = !result.plans.empty()     ? &result.plans.front()
                            : !result.closest.empty() ? &result.closest.front()
                                                      : nullptr;
   if (first != nullptr) {
     result.scenario = load_point(std::make_shared<const JsonValue>(first->document));
+    if (result.plans.empty()) bound_closest(result.scenario, first->estimate);
     const PlanEstimate& known = first->estimate;
     result.memory_limit =
         request.limits.memory.value_or(Bytes(known.usable_share * known.memory_capacity));

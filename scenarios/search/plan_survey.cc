@@ -194,6 +194,17 @@ class Surveyor {
     return {{ToldEstimate{}}, refusal};
   }
 
+  /// Returns the bound of `plan`; of its memory alone if that is too much.
+  ToldEstimate told_bound(const Plan& plan) const {
+    const double usable = usable_share_of(plan.question);
+    const auto of = [&](const StepEstimate& bound) {
+      return told(estimate_by_bound(plan, bound), usable);
+    };
+    return of(bound_plan(plan, [&](const StepEstimate& memory) {
+      return limit_met(request_.limits, of(memory).estimate, Grade::PlanBound) == Loss::Memory;
+    }));
+  }
+
   ToldFindings bounds_of_plans(std::size_t layout) {
     ToldFindings found;
     struct Known {
@@ -217,9 +228,7 @@ class Surveyor {
           found.estimates.back().estimate.repeats = true;
           continue;
         }
-        found.estimates.back() =
-            told(estimate_by_bound(plan, estimate_step(plan, Grade::PlanBound)),
-                 usable_share_of(plan.question));
+        found.estimates.back() = told_bound(plan);
         known.push_back({order, boundaries, found.estimates.back()});
       } catch (const Error& error) {
         if (found.refusal.empty()) found.refusal = error.what();

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "sim/engines/fifo.h"
@@ -20,11 +20,20 @@ template <class Generation>
 class Generations {
  public:
   /// Returns generation `number`; makes it if there is none. It stays where it is until the next
-  /// call.
+  /// call. REQUIRES: it is not the least int.
   Generation& operator[](int number) {
-    auto at = place_of(number);
-    if (at == entries_.end() || at->number != number) at = entries_.insert(at, {number, {}});
-    return at->generation;
+    if (slots_.empty()) [[unlikely]]
+      grow();
+    std::size_t at = place_of(number);
+    if (slots_[at].number != number) {
+      if (count_ + 2 > slots_.size()) [[unlikely]] {
+        grow();
+        at = place_of(number);
+      }
+      slots_[at] = {number, {}};
+      ++count_;
+    }
+    return slots_[at].generation;
   }
 
   /// Notes that all members have recorded generation `number`; forgets the one that finished `kept`
@@ -37,41 +46,55 @@ class Generations {
   }
 
   /// Returns how many generations are remembered.
-  std::size_t size() const { return entries_.size() - forgotten_; }
-  bool contains(int number) {
-    const auto at = place_of(number);
-    return at != entries_.end() && at->number == number;
+  std::size_t size() const { return count_; }
+  bool contains(int number) const {
+    return !slots_.empty() && slots_[place_of(number)].number == number;
   }
 
  private:
-  struct Entry {
-    int number = 0;
+  static constexpr int kNone = std::numeric_limits<int>::min();
+  struct Slot {
+    int number = kNone;
     Generation generation;
   };
 
-  auto first() { return entries_.begin() + static_cast<std::ptrdiff_t>(forgotten_); }
+  std::size_t home_of(int number) const {
+    return static_cast<std::size_t>(number) & (slots_.size() - 1);
+  }
+  std::size_t after(std::size_t slot) const { return (slot + 1) & (slots_.size() - 1); }
 
-  typename std::vector<Entry>::iterator place_of(int number) {
-    if (forgotten_ == entries_.size() || entries_.back().number < number) return entries_.end();
-    return std::lower_bound(first(), entries_.end(), number,
-                            [](const Entry& entry, int sought) { return entry.number < sought; });
+  /// Returns the slot of `number`, or the free one where it is to be. REQUIRES: a slot is free.
+  std::size_t place_of(int number) const {
+    std::size_t at = home_of(number);
+    while (slots_[at].number != number && slots_[at].number != kNone) at = after(at);
+    return at;
   }
 
+  /// Frees the slot of `number`, and moves those back that stand behind it for lack of their own.
   void forget(int number) {
-    const auto at = place_of(number);
-    if (at != first()) {
-      entries_.erase(at);
-      return;
+    std::size_t free = place_of(number);
+    for (std::size_t at = after(free); slots_[at].number != kNone; at = after(at)) {
+      const std::size_t mask = slots_.size() - 1, home = home_of(slots_[at].number);
+      if (((at - home) & mask) < ((at - free) & mask)) continue;
+      slots_[free] = slots_[at];
+      free = at;
     }
-    ++forgotten_;
-    if (2 * forgotten_ < entries_.size()) return;
-    entries_.erase(entries_.begin(), first());
-    forgotten_ = 0;
+    slots_[free].number = kNone;
+    --count_;
   }
 
-  std::vector<Entry> entries_;
-  std::size_t forgotten_ = 0;  // of them, the first ones
-  Fifo<int> finished_;         // numbers, in the order in which they finished
+  void grow() {
+    constexpr std::size_t kFirst = 4;
+    std::vector<Slot> before(slots_.empty() ? kFirst : 2 * slots_.size());
+    before.swap(slots_);
+    for (const Slot& slot : before) {
+      if (slot.number != kNone) slots_[place_of(slot.number)] = slot;
+    }
+  }
+
+  std::vector<Slot> slots_;  // a power of two of them, by number: the next free one if one is taken
+  std::size_t count_ = 0;
+  Fifo<int> finished_;  // numbers, in the order in which they finished
 };
 
 }  // namespace interlock

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "sim/lower/known_ops.h"
 #include "sim/lower/op_lowering.h"
 #include "sim/lower/unfold.h"
 #include "sim/lower/wiring.h"
@@ -46,10 +47,17 @@ const Op* always_after(const Sequence& sequence, std::size_t run, std::size_t in
   return nullptr;
 }
 
+/// Lowers ops, each kind of them once.
+struct OpsAtWork {
+  OpLowering ops;
+  KnownOps known;
+};
+
 /// One turn of run `index`. Returns whether it ends in updates, as the run before did if
 /// `updating`.
-bool lower_run(OpLowering& ops, const Sequence& sequence, std::size_t index, bool updating,
+bool lower_run(OpsAtWork& lowering, const Sequence& sequence, std::size_t index, bool updating,
                bool fetches_ahead) {
+  OpLowering& ops = lowering.ops;
   const std::vector<Op>& run = sequence.runs[index].ops;
   for (std::size_t i = 0; i < run.size(); ++i) {
     const bool update = run[i].kind == OpKind::U;
@@ -60,17 +68,17 @@ bool lower_run(OpLowering& ops, const Sequence& sequence, std::size_t index, boo
     if (last == i) {
       const Op* const next = always_after(sequence, index, i);
       if (next != nullptr) ops.receive_ahead(*next);
-      ops.append(run[i]);
+      lowering.known.append(run[i], nullptr, [&] { ops.append(run[i]); });
       continue;
     }
     CHECK(last < run.size(), "an op overlaps the next one of its run");
-    ops.append_pair(run[i], run[last]);
+    lowering.known.append(run[i], &run[last], [&] { ops.append_pair(run[i], run[last]); });
     i = last;
   }
   return updating;
 }
 
-void lower_sequence(OpLowering& ops, Program& program, const Sequence& sequence,
+void lower_sequence(OpsAtWork& lowering, Program& program, const Sequence& sequence,
                     bool fetches_ahead) {
   bool updating = false;
   Stream stream{.first = static_cast<int>(program.segments.size()),
@@ -88,7 +96,7 @@ void lower_sequence(OpLowering& ops, Program& program, const Sequence& sequence,
                     .stride = run.stride};
     const int slices = program.slices;
     CHECK(slices == 1 || run.repeats == 1 || run.stride % slices == 0, "whole sequences in a loop");
-    updating = lower_run(ops, sequence, r, updating, fetches_ahead);
+    updating = lower_run(lowering, sequence, r, updating, fetches_ahead);
     segment.count = static_cast<int>(program.instructions.size()) - segment.first;
     program.segments.push_back(segment);
     ++stream.count;
@@ -228,7 +236,8 @@ Program lower_all(const LowerInputs& inputs, const Brevity& brevity) {
     program.ranks[schedule.rank_of_stage[stage]].stages.push_back(stage);
   }
   Wiring wiring(inputs, brevity.alone, program);
-  OpLowering ops(inputs, brevity, wiring, program);
+  OpsAtWork lowering = {{inputs, brevity, wiring, program}, {inputs, program}};
+  OpLowering& ops = lowering.ops;
   const bool stash_on_hosts = has_stash_on_hosts(inputs);
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
     Rank& rank = program.ranks[r];
@@ -249,7 +258,7 @@ Program lower_all(const LowerInputs& inputs, const Brevity& brevity) {
     const bool fetches_ahead = rank.streams == 1 && stash_on_hosts;
     if (!fetches_ahead) ops.expect({});
     for (const Sequence& sequence : schedule.ranks[r]) {
-      lower_sequence(ops, program, sequence, fetches_ahead);
+      lower_sequence(lowering, program, sequence, fetches_ahead);
     }
     ops.finish_rank(static_cast<int>(r));
   }

@@ -25,14 +25,20 @@ namespace {
 /// The least possible busiest time of the stages so far over the first modules, by their number.
 using BusiestTimes = std::vector<Seconds>;
 
+/// The last of the stages so far: its number, the end of its modules, and up to where those before
+/// it may hold modules.
+struct LastStage {
+  int stage, end, latest;
+};
+
 /// Returns the first module of the last of `stage` + 1 stages that hold the first `end` modules,
 /// and the busiest time that this gives. For a given end the least time of a stage grows as its
 /// first module moves down, so the search stops as soon as that is more than the best cut found.
 std::pair<int, Seconds> best_begin(const BusiestTimes& before, const StageTime& time,
-                                   const StageTime& least, std::pair<int, int> stage_and_end) {
-  const auto [stage, end] = stage_and_end;
+                                   const StageTime& least, const LastStage& last) {
+  const auto [stage, end, latest] = last;
   std::pair<int, Seconds> best{stage, Seconds(kInfinity)};
-  for (int begin = end - 1; begin >= stage; --begin) {
+  for (int begin = std::min(end - 1, latest); begin >= stage; --begin) {
     const Seconds alone = time(stage, begin, end);
     if ((least ? least(stage, begin, end) : alone) > best.second) break;
     const Seconds busiest = std::max(before[begin], alone);
@@ -41,22 +47,37 @@ std::pair<int, Seconds> best_begin(const BusiestTimes& before, const StageTime& 
   return best;
 }
 
+/// Returns the busiest time of a cut that is easily found: the best is no busier.
+Seconds busiest_of_uniform(int modules, int stages, const StageTime& time) {
+  const std::vector<int> cuts = uniform_partition(modules, stages).boundaries;
+  Seconds busiest(0);
+  for (int stage = 0; stage < stages; ++stage) {
+    busiest = std::max(busiest, time(stage, cuts[stage], cuts[stage + 1]));
+  }
+  return busiest;
+}
+
 }  // namespace
 
 // Dynamic programming over stages: the best cut of the first `end` modules into one stage more
-// comes from the best cuts into the stages before.
+// comes from the best cuts into the stages before, of which none is busier than a cut that is
+// known.
 Partition balanced_partition(int modules, int stages, const StageTime& time,
                              const StageTime& least) {
   CHECK(1 <= stages && stages <= modules, "more stages than modules");
   BusiestTimes busiest(modules + 1, Seconds(kInfinity));
   busiest[0] = Seconds(0);
+  const Seconds most = busiest_of_uniform(modules, stages, time);
   std::vector<std::vector<int>> cuts(stages, std::vector<int>(modules + 1, 0));
   for (int stage = 0; stage < stages; ++stage) {
     BusiestTimes longer(modules + 1, Seconds(kInfinity));
     const int last = modules - (stages - 1 - stage);  // later stages need a module each
     const int first = stage == stages - 1 ? modules : stage + 1;
+    int latest = last - 1;
+    while (latest > stage && busiest[latest] > most) --latest;
     for (int end = first; end <= last; ++end) {
-      std::tie(cuts[stage][end], longer[end]) = best_begin(busiest, time, least, {stage, end});
+      std::tie(cuts[stage][end], longer[end]) =
+          best_begin(busiest, time, least, {stage, end, latest});
     }
     busiest = std::move(longer);
   }

@@ -10,6 +10,7 @@
 #include "scenarios/contract/set_key.h"
 #include "scenarios/search/plan_search.h"
 #include "scenarios/search/space_cuts.h"
+#include "scenarios/simulate/run_scenario.h"
 #include "scenarios/sweep/sweep_plan.h"
 
 namespace interlock::search_limits_test {
@@ -334,6 +335,9 @@ TEST_CASE("if nothing fits, the plan that lacks least is named") {
   CHECK(none.plans.empty());
   REQUIRE(!none.closest.empty());
   CHECK(value_of(none.closest[0], Aim::Memory) > 100e6);
+  const double simulated = run_scenario(none.scenario, false).measurement.metrics.step_time.value();
+  CHECK(value_of(none.closest[0], Aim::Time) <= simulated);
+  CHECK(value_of(none.closest[0], Aim::Time) > simulated / 2);
   INFO("hosts make room, where the request does not say how they are used");
   const SearchResult offloaded = searched(tight);
   REQUIRE(!offloaded.plans.empty());

@@ -77,23 +77,31 @@ std::vector<Seconds> ends_of_groups(const Cluster& cluster, const std::vector<Gr
 
 std::vector<bool> meet_equals(const std::vector<std::pair<int, const LinkOrbit*>>& orbits) {
   constexpr int kNobody = LinkOfOrbit::kSeveral - 1;
-  std::map<int, std::vector<int>> groups;  // by communicator, then by link
   std::map<std::pair<int, const LinkOrbit*>, bool> meet;
-  for (const auto& [communicator, orbit] : orbits) {
-    if (!meet.try_emplace({communicator, orbit}, false).second) continue;
-    std::vector<int>& of_links = groups[communicator];
-    for (const LinkOfOrbit& use : *orbit) {
-      const auto link = static_cast<std::size_t>(use.link);
-      if (link >= of_links.size()) of_links.resize(link + 1, kNobody);
-      int& group = of_links[link];
-      group = group == kNobody || group == use.group ? use.group : LinkOfOrbit::kSeveral;
+  for (const auto& user : orbits) meet.try_emplace(user, false);
+  std::vector<int> of_links;  // groups of the communicator at hand, by link
+  for (auto first = meet.begin(); first != meet.end();) {
+    const int communicator = first->first.first;
+    const auto end = std::find_if(
+        first, meet.end(), [&](const auto& user) { return user.first.first != communicator; });
+    for (auto user = first; user != end; ++user) {
+      for (const LinkOfOrbit& use : *user->first.second) {
+        const auto link = static_cast<std::size_t>(use.link);
+        if (link >= of_links.size()) of_links.resize(link + 1, kNobody);
+        int& group = of_links[link];
+        group = group == kNobody || group == use.group ? use.group : LinkOfOrbit::kSeveral;
+      }
     }
-  }
-  for (auto& [user, meets] : meet) {
-    const std::vector<int>& of_links = groups.at(user.first);
-    meets = std::ranges::any_of(*user.second, [&](const LinkOfOrbit& use) {
-      return of_links[static_cast<std::size_t>(use.link)] == LinkOfOrbit::kSeveral;
-    });
+    for (auto user = first; user != end; ++user) {
+      user->second = std::ranges::any_of(*user->first.second, [&](const LinkOfOrbit& use) {
+        return of_links[static_cast<std::size_t>(use.link)] == LinkOfOrbit::kSeveral;
+      });
+    }
+    for (; first != end; ++first) {
+      for (const LinkOfOrbit& use : *first->first.second) {
+        of_links[static_cast<std::size_t>(use.link)] = kNobody;
+      }
+    }
   }
   std::vector<bool> all;
   for (const auto& user : orbits) all.push_back(meet.at(user));

@@ -32,6 +32,7 @@ struct QueuePolicy {
   enum class Kind { Rendezvous, Buffered, Unlimited };
   Kind kind = Kind::Unlimited;
   int depth = 1;  // Buffered
+  bool operator==(const QueuePolicy&) const = default;
 };
 
 /// Everything under training.schedule of a scenario, defaults already filled in.
@@ -69,6 +70,7 @@ struct SchedulePolicy {
 
   /// Returns whether a search has yet to find the order.
   bool is_sought() const;
+  bool operator==(const SchedulePolicy&) const = default;
 };
 
 /// Holds all that a schedule is made from.
@@ -82,15 +84,15 @@ struct ScheduleInputs {
   std::vector<StageRole> roles;    // (stages)
   SchedulePolicy policy;
   int unroll = 1;  // bodies of local and interlocking runs span a multiple of this
+  bool operator==(const ScheduleInputs&) const = default;
 };
 
 /// The sizes that a family may have to refuse.
 struct ScheduleShape {
-  int ranks = 1, stages = 1;  // stages: of one copy
-  int micro_batches = 1;      // M
-  int update_every = 1;       // micro-batches between updates
-  int round = 0, folds = 2;   // as in SchedulePolicy
-  int slices = 1;             // of a micro-batch
+  int ranks = 1, stages = 1;                // stages: of one copy
+  int micro_batches = 1, update_every = 1;  // M, and those between updates
+  int round = 0, folds = 2;                 // as in SchedulePolicy
+  int slices = 1;                           // of a micro-batch
 };
 
 Schedule make_schedule(const ScheduleInputs& inputs);

@@ -48,6 +48,7 @@ struct MessageOrder {
   enum class Lines { Free, Rank, Pair };
   Lines lines = Lines::Free;
   bool batched = false, late = false;
+  bool operator==(const MessageOrder&) const = default;
 };
 
 /// Says which attention the rank of an op makes for another op: that of the other's tokens to
@@ -135,9 +136,8 @@ struct SchedulePolicy;
 std::string deferral_problem(const SchedulePolicy& policy);
 /// Says likewise why no vocabulary can be divided among ranks.
 std::string vocabulary_problem(const SchedulePolicy& policy);
-/// Says likewise why messages of ranks cannot stand in lines.
+/// Say likewise why messages of ranks cannot stand in lines, and why their receives cannot be late.
 std::string message_problem(const SchedulePolicy& policy);
-/// Says likewise why their receives cannot stand late.
 std::string late_problem(const SchedulePolicy& policy);
 
 /// Splits run `run` of `sequence` into its first `turns` turns and the others. REQUIRES: 0 < turns

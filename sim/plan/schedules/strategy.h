@@ -42,7 +42,6 @@ enum class GradientMode { Furthest, Sum, Mean };
 struct SoughtReach {
   int least = 1;        // stages that each loss reaches at least, where there are as many
   double slowdown = 0;  // share by which a step may be longer than the shortest
-
   auto operator<=>(const SoughtReach&) const = default;
 };
 
@@ -82,6 +81,7 @@ struct Traversal {
   bool weights = false;      // makes weight gradients: the last traversal of a stage, or all
   bool to_previous = false;  // its input gradient is needed by the stage below
   bool partial = false;      // goes through the last modules of the stage only (BackLink)
+  bool operator==(const Traversal&) const = default;
 };
 
 /// The work of one stage on one micro-batch besides its forward.
@@ -93,6 +93,7 @@ struct StageRole {
   std::vector<int> only_added;        // losses whose gradient is added but passes no further
   int gradient_every = 1;             // see Strategy
   std::vector<StageRole> alone = {};  // one: for micro-batches whose gradients cross no boundary
+  bool operator==(const StageRole&) const = default;
 
   /// Returns the role for `micro_batch`, counted through the run.
   const StageRole& of(int micro_batch) const {
