@@ -233,6 +233,7 @@ Operator passage(const BlockForm& t, const StreamSizes& z, bool there) {
 void append_gate(const BlockForm& t, const StreamSizes& z, std::vector<Operator>& block) {
   Operator gate =
       linear({z.tokens / outer_parts(z.sharding).rows, t.stream.hidden_size, 1, false}, z.element);
+  keep_wide(gate);
   gate.stash = Bytes(0);  // the router has kept it
   block.push_back(gate);
   block.push_back(elementwise({.forward = 2 * z.residual,
@@ -304,6 +305,7 @@ void append_experts(const BlockForm& t, const StreamSizes& z, std::vector<Operat
   const std::size_t router = block.size();
   block.push_back(
       linear({tokens, t.stream.hidden_size, experts.count, experts.router_bias}, z.element));
+  keep_wide(block.back());
   block.push_back(elementwise(
       {.forward = 2 * choices, .backward = 3 * choices, .stash = choices, .gradients = 2 * choices},
       z.element));
