@@ -36,7 +36,7 @@ TEST_CASE("readouts and routers of experts stay in 16 bits where training has 8"
     options.precision = precision;
     return built(R"({"kind": "transformer", "layers": 1, "hidden_size": 16, "attention_heads": 4,
         "vocab_size": 24, "sequence_length": 32, "gated_mlp": true, "mlp_bias": false,
-        "experts": {"count": 8, "per_token": 2, "ffn_hidden_size": 40}})",
+        "experts": 8, "experts_per_token": 2, "ffn_hidden_size": 40})",
                  options);
   };
   const ModelGraph eight = graph(Precision::Fp8), sixteen = graph(Precision::Bf16);

@@ -114,7 +114,7 @@ TEST_CASE(
 TEST_CASE("a router whose scores are in fp32 casts its input and the gradient of that") {
   const auto steps = [](const char* dispatch) {
     return steps_of({R"(cluster={"machine": "dgx-a100-80g", "devices": 2})", "parallel.data=2",
-                     "parallel.expert=2", "training.global_batch_size=4",
+                     "parallel.expert=2", "training.global_batch_size=4", "model.mlp_bias=false",
                      "parallel.expert_dispatch=" + std::string(dispatch)});
   };
   const Taken whole = steps("deepep"), apart = steps("all_to_all");
