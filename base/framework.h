@@ -52,6 +52,8 @@ struct Framework {
   bool blocking_launches = false;
   /// Speed of its matrix products and its attention, over the device's efficiencies.
   double product_speed = 1, attention_speed = 1;
+  /// Of products that stay in 16 bits where training has 8 or 4; none: as that of all.
+  std::optional<double> wide_product_speed = {};
   /// Attention of devices of an architecture that has another speed, likewise.
   std::map<std::string, double> attention_speeds = {};
   /// Speed of products of 16 bits that have an odd size, over others: e.g. of a readout whose

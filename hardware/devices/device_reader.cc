@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hardware/devices/device_reader.h"
 
+#include <set>
+
 #include "base/text.h"
 #include "hardware/devices/calibration_reader.h"
 #include "hardware/devices/catalogue_file.h"
@@ -236,5 +238,20 @@ const std::vector<Lender>& lenders() {
 }
 
 std::vector<std::string> device_names() { return catalogue_entries(kDeviceFolder); }
+
+const std::vector<std::string>& device_architectures() {
+  static const std::vector<std::string> all = [] {
+    std::set<std::string> found;
+    for (const std::string& name : device_names()) {
+      const JsonValue text = json_text(name);
+      Diagnostics diagnostics;
+      const auto entry = find_device({&text, ""}, diagnostics);
+      diagnostics.throw_if_any();
+      if (const JsonValue* own = entry->document.find("architecture")) found.insert(own->text);
+    }
+    return std::vector<std::string>(found.begin(), found.end());
+  }();
+  return all;
+}
 
 }  // namespace interlock

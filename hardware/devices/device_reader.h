@@ -36,5 +36,7 @@ const std::vector<Lender>& lenders();
 
 /// Returns the names of the devices in the catalogue, sorted.
 std::vector<std::string> device_names();
+/// Returns the architectures of those devices, sorted, each once; read once. Throws: Error.
+const std::vector<std::string>& device_architectures();
 
 }  // namespace interlock

@@ -245,6 +245,10 @@ void check_measured_head(const JsonNode& node, Diagnostics& diagnostics) {
   if (weights) read_weights(node.child("weights"), ignored, diagnostics);
 }
 
+void keep_wide(Operator& op) {
+  for (Work* work : {&op.forward, &op.input_gradient, &op.weight_gradient}) work->wide = true;
+}
+
 std::vector<Operator> readout(const HeadSite& site, bool bias, double element) {
   std::vector<Operator> operators;
   const double rows = rows_of(site);
@@ -253,6 +257,7 @@ std::vector<Operator> readout(const HeadSite& site, bool bias, double element) {
   const Sharding sharding = sharding_of_classes(site);
   operators.push_back(
       sharded_linear({rows, site.width, site.classes, bias}, role, sharding, element));
+  keep_wide(operators.back());
   const bool gathers = site.gathers && sharding.tensor > 1;
   if (gathers) {
     const Bytes logits(rows * static_cast<double>(site.classes) * element);

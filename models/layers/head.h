@@ -59,6 +59,13 @@ HeadSpec read_head(const JsonNode& node, SiteKind site, Diagnostics& diagnostics
 /// Reports every key of a profile's head but "weights": such heads are measured, each module's own.
 void check_measured_head(const JsonNode& node, Diagnostics& diagnostics);
 
+/// Lets the products of `op` be in 16 bits where a training has 8 or 4, as those stay that lead to
+/// the loss or choose experts. Sources: DeepSeek-V3, arXiv 2412.19437, section 3.3.1; output_layer
+/// of megatron/core/models/gpt/gpt_model.py and RouterGatingLinearFunction of
+/// megatron/core/transformer/moe/moe_utils.py (NVIDIA/Megatron-LM d98e8a6), none of which is a
+/// layer of Transformer Engine.
+void keep_wide(Operator& op);
+
 /// Returns the projection of the site's tensor to classes and the loss, with the mean over an image
 /// before. The network's own last module ends in the same operators. Classes are divided if they
 /// can be.

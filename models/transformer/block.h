@@ -51,6 +51,7 @@ struct StreamSizes {
   double residual = 1;  // elements of (tokens, hidden_size) where norms and residuals are
   CudaGraphs graphs = {};
   FusedRouting fused_routing = {};
+  bool narrow = false;  // products of layers are in 8 or 4 bits
 };
 
 /// Rows and columns of the blocks that a fused kernel computes or skips as a whole.

@@ -110,6 +110,19 @@ Operator bias_steps(double elements, const StreamSizes& z) {
                       .backward = kernels});
 }
 
+/// Returns the copies that let each expert's rows be a multiple of what products in 8 or 4 bits
+/// take, where tokens have come as a copy for each expert: of what its first product reads, with
+/// their scores, and back of what its second made; likewise of gradients. Kernels that send tokens
+/// once to each node pad themselves. `elements`: of the rows. Sources: TEGroupedMLP of
+/// megatron/core/transformer/moe/experts.py and skip_routed_expert_padding of moe_utils.py
+/// (NVIDIA/Megatron-LM d98e8a6); fp8_padding.py of transformer_engine/pytorch/module
+/// (NVIDIA/TransformerEngine d0067d0).
+Operator padding_steps(double elements, const StreamSizes& z) {
+  const double bytes = 2 * 2 * elements * z.element;  // both read and written
+  return small_steps(
+      {.forward_bytes = bytes, .backward_bytes = bytes, .forward = 3, .backward = 3});
+}
+
 std::int64_t first_width(const BlockForm& t, std::int64_t width) {
   return (t.gated_mlp ? 2 : 1) * width;
 }
@@ -233,6 +246,7 @@ Operator passage(const BlockForm& t, const StreamSizes& z, bool there) {
 void append_gate(const BlockForm& t, const StreamSizes& z, std::vector<Operator>& block) {
   Operator gate =
       linear({z.tokens / outer_parts(z.sharding).rows, t.stream.hidden_size, 1, false}, z.element);
+  keep_wide(gate);
   gate.stash = Bytes(0);  // the router has kept it
   block.push_back(gate);
   block.push_back(elementwise({.forward = 2 * z.residual,
@@ -294,6 +308,21 @@ void add_steps(Operator& op, const Steps& kernels) {
   op.backward_steps += kernels[1];
 }
 
+/// Returns what a router whose scores are in fp32 has beside its products, backward: its input is
+/// cast for the gradient of its weights, which reads that; the gradient of its input is made in
+/// fp32, and cast. Libraries that send tokens once to each node need such scores. Source:
+/// RouterGatingLinearFunction of megatron/core/transformer/moe/moe_utils.py (NVIDIA/Megatron-LM
+/// d98e8a6).
+Operator router_casts(const BlockForm& t, double tokens, const StreamSizes& z) {
+  const double e = z.element, p = 4;
+  const double read = (e + p) + (p - e), made = (p - e) + (p + e);
+  Operator op = small_steps(
+      {.backward_bytes = tokens * static_cast<double>(t.stream.hidden_size) * (read + made),
+       .backward = 2});
+  op.replayed = z.graphs.router;
+  return op;
+}
+
 /// Router, the way to the experts, their products, the way back, and the experts of all tokens.
 void append_experts(const BlockForm& t, const StreamSizes& z, std::vector<Operator>& block) {
   const Experts& experts = t.experts;
@@ -304,6 +333,7 @@ void append_experts(const BlockForm& t, const StreamSizes& z, std::vector<Operat
   const std::size_t router = block.size();
   block.push_back(
       linear({tokens, t.stream.hidden_size, experts.count, experts.router_bias}, z.element));
+  keep_wide(block.back());
   block.push_back(elementwise(
       {.forward = 2 * choices, .backward = 3 * choices, .stash = choices, .gradients = 2 * choices},
       z.element));
@@ -311,6 +341,9 @@ void append_experts(const BlockForm& t, const StreamSizes& z, std::vector<Operat
   add_steps(block.back(), kCounting);
   block.back().counts_tokens = !experts.capacity_factor;  // buffers of fixed size need no count
   block[router].replayed = block.back().replayed = z.graphs.router;
+  if (z.sharding.expert_dispatch != ExpertDispatch::AllToAll && z.element < 4) {
+    block.push_back(router_casts(t, tokens, z));
+  }
   if (experts.latent_size > 0) {
     block.push_back(linear({tokens, t.stream.hidden_size, expert_width(t), false}, z.element));
     share_input(block.back());  // the router has kept it
@@ -333,7 +366,10 @@ void append_experts(const BlockForm& t, const StreamSizes& z, std::vector<Operat
   block.back().remade |= LayerPart::ExpertActivation;
   name_products(t, block);
   if (t.clamped_mlp) block.push_back(clamp_steps(activated, z.element));
-  if (t.bias.mlp) block.push_back(bias_steps(rows * static_cast<double>(expert_width(t)), z));
+  const double elements = rows * static_cast<double>(expert_width(t));
+  if (t.bias.mlp) block.push_back(bias_steps(elements, z));
+  const bool pads = z.narrow && z.sharding.expert_dispatch == ExpertDispatch::AllToAll;
+  if (pads && !experts.capacity_factor) block.push_back(padding_steps(elements, z));
   if (passes(t, z)) stand(block, first, block.size(), KernelPlace::Experts);
   block.push_back(passage(t, z, false));
   add_steps(block.back(), kMovingBack[z.fused_routing.permutation]);

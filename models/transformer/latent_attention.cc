@@ -109,8 +109,8 @@ Operator of_heads(const Chosen& c, const StreamSizes& z, std::int64_t inputs,
     work->bytes *= c.heads;
     if (work->counted) *work->counted *= c.heads;
     work->shape.batch = c.heads;
-    work->wide = true;
   }
+  keep_wide(op);
   op.parameters = std::llround(static_cast<double>(op.parameters) * c.heads);
   op.matrices.clear();
   op.stash *= c.heads;

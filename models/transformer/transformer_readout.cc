@@ -16,6 +16,7 @@ void append_transform(const Transformer& t, const StreamSizes& z,
   const double elements = rows_of(z) * t.stream.hidden_size;
   operators.push_back(
       linear({rows_of(z), t.stream.hidden_size, t.stream.hidden_size, true}, z.element));
+  keep_wide(operators.back());
   operators.push_back(elementwise({.forward = 2 * elements,
                                    .backward = 3 * elements,
                                    .stash = elements,
@@ -35,6 +36,7 @@ void append_pooling(const Transformer& t, const StreamSizes& z, double samples,
   if (!t.pooler) return;
   operators.push_back(
       linear({samples, t.stream.hidden_size, t.stream.hidden_size, true}, z.element));
+  keep_wide(operators.back());
   operators.push_back(elementwise(
       {.forward = 2 * elements, .backward = 3 * elements, .gradients = 2 * elements}, z.element));
 }

@@ -58,7 +58,7 @@ std::vector<ContractKey> training_weights() {
       {"precision", one_of(precision_names()), "bf16",
        "Number format of the main computation; the device must support it. `fp8`, with any kind of "
        "scales (MXFP8 too), and `fp4` (NVFP4, MXFP4): products of linear layers and convolutions "
-       "only, with attention and all tensors in 16 bits."},
+       "only; readouts, routers of experts, attention and all tensors are in 16 bits."},
       {"optimizer", optimizer_type(), "sgd-momentum",
        "Decides the optimiser's states and the time of an update: the `kind` of an optimiser, "
        "or an object."},
@@ -257,6 +257,9 @@ std::vector<ContractKey> kernel_keys() {
       {"exchange_issue", time(), "0 s", "The host's time to issue one collective inside a module."},
       {"product_speed", number(0.01, 1), "1",
        "Speed of its matrix products, over the device's `efficiency` of `gemm`."},
+      {"wide_product_speed", number(0.01, 1), "`product_speed`",
+       "The same of products that stay in 16 bits where `precision` is `fp8` or `fp4`: of "
+       "readouts, routers of experts, and scores of attention that are stored."},
       {"attention_speed", number(0.01, 1), "1",
        "Speed of its attention, over the device's `efficiency` of `attention`."},
       {"attention_speeds", map(number(0.01, 1)), "",

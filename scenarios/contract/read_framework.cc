@@ -98,6 +98,7 @@ Framework read_framework(const JsonNode& node, Diagnostics& diagnostics) {
     framework.exchange_issue = delay_at(*issue, diagnostics);
   }
   framework.product_speed = section.number("product_speed");
+  framework.wide_product_speed = section.written_number("wide_product_speed");
   framework.attention_speed = section.number("attention_speed");
   if (const auto speeds = section.get("attention_speeds")) {
     framework.attention_speeds = read_speeds(*speeds, diagnostics);

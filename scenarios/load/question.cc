@@ -14,6 +14,7 @@
 #include "scenarios/load/read_stage_layouts.h"
 #include "scenarios/load/schedules/check_boundaries.h"
 #include "scenarios/load/schedules/check_copies.h"
+#include "scenarios/load/training/check_architectures.h"
 #include "scenarios/load/training/read_optimizer.h"
 #include "sim/plan/stage_cost.h"
 #include "sim/plan/vocabulary.h"
@@ -482,6 +483,7 @@ Question load_question(const JsonValue& value, KnownParts& known, Diagnostics& d
   Training& training = question.training();
   training = keys.asked;
   training.strategy = keys.strategy.strategy;
+  check_architectures(training.framework, sections.cluster, document, diagnostics);
   if (sections.cluster) {
     for (Machine& machine : sections.cluster->machines) {
       double& sms = machine.device.collective_sms;

@@ -27,14 +27,22 @@ bool divides_vocabulary(const Question& question) {
   return question.training().schedule.vocabulary != VocabularySplit::Whole;
 }
 
-/// Returns `device` with the kernels of `framework`.
-Device device_under(const Framework& framework, Device device) {
+/// Returns `device` with the kernels of `framework` in a training of `precision`.
+Device device_under(const Framework& framework, Precision precision, Device device) {
   const auto efficiency = [&](OpClass op_class) -> Efficiency& {
     return device.efficiency[static_cast<std::size_t>(op_class)];
   };
   Efficiency& products = efficiency(OpClass::Gemm);
   Efficiency& attention = efficiency(OpClass::Attention);
-  products.compute *= framework.product_speed;
+  const bool narrow = precision == Precision::Fp8 || precision == Precision::Fp4;
+  if (narrow && framework.wide_product_speed) {
+    for (std::optional<double>* own : {&products.compute_fp8, &products.compute_fp4}) {
+      *own = own->value_or(products.compute);
+    }
+    products.compute *= *framework.wide_product_speed;
+  } else {
+    products.compute *= framework.product_speed;
+  }
   const auto own = framework.attention_speeds.find(device.architecture);
   const bool named = own != framework.attention_speeds.end();
   const double attention_speed = named ? own->second : framework.attention_speed;
@@ -222,8 +230,9 @@ PriceInputs price_inputs(const Question& question, const Coordinates& at) {
   const Mesh own = mesh_of(question, at[static_cast<int>(Dimension::Pipeline)]);
   const Machine& machine = machine_of(question.cluster, device_of(own, at));
   const Training& training = question.training();
-  PriceInputs prices = {device_under(training.framework, machine.device), training.precision,
-                        training.optimizer, framework_on(machine, training.framework)};
+  PriceInputs prices = {device_under(training.framework, training.precision, machine.device),
+                        training.precision, training.optimizer,
+                        framework_on(machine, training.framework)};
   // Groups of one place stand for all of its machine; many modules exchange the same.
   const auto known =
       question.known_prices ? question.known_prices : std::make_shared<KnownPrices>();

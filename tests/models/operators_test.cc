@@ -30,6 +30,40 @@ TEST_CASE(
   CHECK(four.forward[1].bytes == plain.forward[0].bytes);
 }
 
+TEST_CASE("readouts and routers of experts stay in 16 bits where training has 8") {
+  const auto graph = [](Precision precision) {
+    BuildOptions options;
+    options.precision = precision;
+    return built(R"({"kind": "transformer", "layers": 1, "hidden_size": 16, "attention_heads": 4,
+        "vocab_size": 24, "sequence_length": 32, "gated_mlp": true, "mlp_bias": false,
+        "experts": 8, "experts_per_token": 2, "ffn_hidden_size": 40})",
+                 options);
+  };
+  const ModelGraph eight = graph(Precision::Fp8), sixteen = graph(Precision::Bf16);
+  const auto products_in_16_bits = [](const std::vector<Work>& works) {
+    Flops total;
+    for (const Work& work : works) {
+      if (work.op_class == OpClass::Gemm && work.wide) total += work.flops;
+    }
+    return total.value();
+  };
+  const double tokens = 32, router = 2 * tokens * 16 * 8, readout = 2 * tokens * 16 * 24;
+  const Module &block = eight.modules[1], &last = eight.modules[2];
+  REQUIRE(last.name == "readout");
+  for (const auto* works : {&block.forward, &block.backward_input, &block.backward_weight}) {
+    CHECK(products_in_16_bits(*works) == router);
+  }
+  for (const auto* works : {&last.forward, &last.backward_input, &last.backward_weight}) {
+    CHECK(products_in_16_bits(*works) == readout);
+  }
+  MESSAGE("no cast of the readout's input, or of the gradient of its logits");
+  CHECK(bytes_of(last.forward) == bytes_of(sixteen.modules[2].forward));
+  CHECK(bytes_of(last.backward_input) == bytes_of(sixteen.modules[2].backward_input));
+  MESSAGE("inputs of queries, keys and values, of the sum behind attention, and of experts");
+  const double cast = 4 * tokens * (16 + 16 + 2 * (16 + 40));
+  CHECK(bytes_of(block.forward).value() - bytes_of(sixteen.modules[1].forward).value() == cast);
+}
+
 TEST_CASE("a convolution multiplies each output with its window") {
   // 2 images, side 5 to 3 at stride 2, 3 to 4 channels, 3x3 windows
   const Convolution shape = {.read = 2 * 25, .made = 2 * 9, .inputs = 3, .outputs = 4};

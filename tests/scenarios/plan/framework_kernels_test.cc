@@ -8,7 +8,8 @@ namespace {
 constexpr double kTokens = 2.0 * 128, kColumns = 256, kHeads = 4;
 
 /// Two blocks on one device, one micro-batch of two samples, one step.
-ScenarioResult run(const std::string& device, const std::string& framework, int vocabulary = 1024) {
+ScenarioResult run(const std::string& device, const std::string& framework, int vocabulary = 1024,
+                   const std::string& precision = "bf16") {
   const std::string model = R"(model={"kind": "transformer", "layers": 2, "hidden_size": 256,
       "attention_heads": 4, "attention": "materialised", "sequence_length": 128, "vocab_size": )";
   const std::string cluster = R"(cluster={"kind": "uniform", "devices": 1,
@@ -16,7 +17,8 @@ ScenarioResult run(const std::string& device, const std::string& framework, int 
   return run_scenario(
       loaded({model + std::to_string(vocabulary) + "}", cluster + device + "}",
               "parallel.pipeline=1", "training.strategy=global", "training.global_batch_size=2",
-              "training.steps=1", "training.framework=" + framework}),
+              "training.steps=1", "training.precision=" + precision,
+              "training.framework=" + framework}),
       false);
 }
 
@@ -51,6 +53,28 @@ TEST_CASE("products of an odd vocabulary take their flops over a slower rate") {
   MESSAGE(flops << " flops at a quarter of 0.5 TFLOP/s: " << expected << " s more; got " << got);
   CHECK(got == doctest::Approx(expected).epsilon(1e-9));
   CHECK(step_of(run(rate, slower, 1026)) == step_of(run(rate, "{}", 1026)));
+}
+
+TEST_CASE("products that stay in 16 bits beside 8 have a speed of their own") {
+  const std::string rate = R"({"memory": "80 GB", "memory_bandwidth": "100 TB/s",
+      "peak": {"bf16": "1 TFLOP/s", "fp8": "2 TFLOP/s"},
+      "efficiency": {"gemm": {"compute": 0.5}}})";
+  const auto step = [&](const std::string& speeds, const char* precision) {
+    return step_of(run(rate, speeds, 1024, precision));
+  };
+  // Forward, and both gradients; stored scores of attention and what is made of them, too.
+  const double readout = 3 * 2 * kTokens * kColumns * 1024;
+  const double wide = readout + 2 * 2 * 3 * 2 * kTokens * 128 * kColumns;
+  const double layers = 3 * 2 * kTokens * kColumns * kColumns * 12 * 2;
+  const std::string half = R"({"product_speed": 0.5})", both = R"({"product_speed": 0.5,
+      "wide_product_speed": 0.25})";
+  const double slower = wide / 0.5e12 + layers / 1e12;
+  const double got = step(half, "fp8") - step("{}", "fp8");
+  MESSAGE("half the speed: " << slower << " s more; got " << got);
+  CHECK(got == doctest::Approx(slower).epsilon(1e-9));
+  CHECK(step(both, "fp8") - step(half, "fp8") ==
+        doctest::Approx(wide / 0.5e12 * (1 / 0.25 - 1 / 0.5)).epsilon(1e-9));
+  CHECK(step(both, "bf16") == step(half, "bf16"));
 }
 
 }  // namespace interlock::framework_kernels_test

@@ -91,6 +91,43 @@ TEST_CASE("biases of experts are weighed in fp32 where tokens pass once to each 
        "parallel.expert=2", "parallel.expert_dispatch=deepep", "training.global_batch_size=4"});
 }
 
+TEST_CASE(
+    "rows of experts are padded for products in 8 bits, but by kernels that send tokens once") {
+  const auto steps = [](const char* dispatch, const char* precision) {
+    return steps_of({R"(cluster={"machine": "dgx-h100", "devices": 2})", "parallel.data=2",
+                     "parallel.expert=2", "training.global_batch_size=4",
+                     "parallel.expert_dispatch=" + std::string(dispatch),
+                     "training.precision=" + std::string(precision)});
+  };
+  const Taken eight = steps("all_to_all", "fp8"), sixteen = steps("all_to_all", "bf16");
+  const double rows = 512, hidden = 256;
+  MESSAGE("what experts read and made, each way: read and written, two layers");
+  const double copied = 2 * 2 * (rows * hidden * 2 * 2);
+  CHECK(eight.forward_bytes - sixteen.forward_bytes == doctest::Approx(copied));
+  CHECK(eight.backward_bytes - sixteen.backward_bytes == doctest::Approx(copied));
+  CHECK(eight.forward - sixteen.forward == 2 * 3);
+  CHECK(eight.backward - sixteen.backward == 2 * 3);
+  CHECK(steps("deepep", "fp8").forward_bytes ==
+        doctest::Approx(steps("deepep", "bf16").forward_bytes));
+}
+
+TEST_CASE("a router whose scores are in fp32 casts its input and the gradient of that") {
+  const auto steps = [](const char* dispatch) {
+    return steps_of({R"(cluster={"machine": "dgx-a100-80g", "devices": 2})", "parallel.data=2",
+                     "parallel.expert=2", "training.global_batch_size=4", "model.mlp_bias=false",
+                     "parallel.expert_dispatch=" + std::string(dispatch)});
+  };
+  const Taken whole = steps("deepep"), apart = steps("all_to_all");
+  const double tokens = 256, hidden = 256;
+  MESSAGE("2 + 4 to cast and 4 to read it for 2; 4 to make for 2, and 4 + 2 to cast: 16 bytes");
+  CHECK(whole.backward_bytes - apart.backward_bytes ==
+        doctest::Approx(2 * tokens * hidden * ((2 + 4 + 4 - 2) + (4 - 2 + 4 + 2))));
+  CHECK(whole.backward - apart.backward == 2 * 2);
+  CHECK(whole.forward == apart.forward);
+  CHECK(whole.forward_bytes == doctest::Approx(apart.forward_bytes));
+  CHECK(whole.stash == doctest::Approx(apart.stash));
+}
+
 TEST_CASE("the host issues no kernel of a CUDA graph") {
   const std::string experts = "model.experts=4";
   const std::string slow = R"(training.framework={"kernel_issue": "1 ms"})";

@@ -74,7 +74,7 @@ inline std::vector<std::string> training_documents() {
                "precision": "fp8", "bf16_layers": {"first": 1},
                "offload": {"activations": 0.5},
                "framework": {"base": {"kernel_issue": "1 us"}, "product_speed": 0.9,
-                             "attention_speeds": {"NVIDIA Hopper": 0.5}}},
+                             "wide_product_speed": 0.5, "attention_speeds": {"NVIDIA Hopper": 0.5}}},
   "goal": {"steps": 9, "strategies": {"local": {"samples": 99}}},
   "search": {"tensor": [1], "limits": {"memory": "9 GiB"}}})",
       R"({"model": {"kind": "transformer", "layers": 4, "hidden_size": 16, "attention_heads": 2,
