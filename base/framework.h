@@ -52,7 +52,7 @@ struct Framework {
   bool blocking_launches = false;
   /// Speed of its matrix products and its attention, over the device's efficiencies.
   double product_speed = 1, attention_speed = 1;
-  /// Of products that stay in 16 bits where training has 8 or 4; none: as that of all.
+  /// Speed of products that stay in 16 bits where training has 8 or 4; none: as that of all.
   std::optional<double> wide_product_speed = {};
   /// Attention of devices of an architecture that has another speed, likewise.
   std::map<std::string, double> attention_speeds = {};
