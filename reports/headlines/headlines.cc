@@ -494,6 +494,23 @@ void add_device_columns(const std::vector<ScenarioResult>& results, const Metric
   if (peaks.size() > 1) add_numbers(column, flops, grid);
 }
 
+/// Adds GPU-hours of a step where `results` have several numbers of devices (else the step time
+/// says as much), and where no goal has GPU-hours of its own.
+void add_hours_column(const std::vector<ScenarioResult>& results, Grid& grid) {
+  const std::string head = "GPU-hours";
+  std::set<double> devices;
+  std::vector<double> hours;
+  for (const ScenarioResult& result : results) {
+    const Metrics& metrics = result.measurement.metrics;
+    devices.insert(metrics.devices_total);
+    hours.push_back(device_hours(metrics.devices_total, metrics.step_time));
+  }
+  const bool has_one =
+      std::ranges::any_of(grid.columns, [&](const Column& column) { return column.head == head; });
+  if (has_one || devices.size() == 1) return;
+  add_numbers({.head = head, .unit = "a step", .if_room = true}, hours, grid);
+}
+
 /// Length and goodput of whole training runs, where there are any.
 void add_run_columns(const std::vector<ScenarioResult>& results, Grid& grid) {
   std::vector<double> lengths;
@@ -509,29 +526,6 @@ void add_run_columns(const std::vector<ScenarioResult>& results, Grid& grid) {
     grid.rows[i].push_back({run ? scaled(run->statistics.wall.mean, length) : kUnknown});
     grid.rows[i].push_back(
         percent(run ? std::optional(run->statistics.goodput.mean) : std::nullopt));
-  }
-}
-
-/// Rates of swarms, where there are any.
-void add_swarm_columns(const std::vector<ScenarioResult>& results, Grid& grid) {
-  bool any = false, samples = true;
-  for (const ScenarioResult& result : results) {
-    const Question& question = result.plan.question;
-    any = any || result.swarm;
-    samples = samples && !question.trace() && question.training().graph.samples_per_micro_batch;
-  }
-  if (!any) return;
-  grid.columns.push_back({"Swarm", samples ? "samples/s" : "micro-batches/s"});
-  grid.columns.push_back({"Of best", "%"});
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    if (!results[i].swarm) {
-      grid.rows[i].insert(grid.rows[i].end(), {{kUnknown}, {kUnknown}});
-      continue;
-    }
-    const SwarmResult& swarm = *results[i].swarm;
-    const double factor = samples ? swarm.inputs.samples_per_micro_batch : 1;
-    grid.rows[i].push_back({format_number(swarm.statistics.micro_batches_per_s.mean * factor)});
-    grid.rows[i].push_back(percent(swarm.statistics.share_of_best.mean));
   }
 }
 
@@ -582,6 +576,7 @@ Grid comparison_grid(const std::vector<ScenarioResult>& results) {
   add_run_columns(results, grid);
   add_swarm_columns(results, grid);
   add_economics_columns(results, grid);
+  add_hours_column(results, grid);
   return grid;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "reports/words/scale.h"
 
 namespace interlock {
 namespace {
@@ -53,6 +54,28 @@ std::vector<Headline> swarm_headlines(const ScenarioResult& result) {
   const SwarmResult& swarm = *result.swarm;
   return {rate_headline(swarm, result.plan.question.training().graph.samples_per_micro_batch),
           peers_headline(swarm), changes_headline(swarm.statistics)};
+}
+
+void add_swarm_columns(const std::vector<ScenarioResult>& results, Grid& grid) {
+  bool any = false, samples = true;
+  for (const ScenarioResult& result : results) {
+    const Question& question = result.plan.question;
+    any = any || result.swarm;
+    samples = samples && !question.trace() && question.training().graph.samples_per_micro_batch;
+  }
+  if (!any) return;
+  grid.columns.push_back({"Swarm", samples ? "samples/s" : "micro-batches/s"});
+  grid.columns.push_back({"Of best", "%"});
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (!results[i].swarm) {
+      grid.rows[i].insert(grid.rows[i].end(), {{kUnknown}, {kUnknown}});
+      continue;
+    }
+    const SwarmResult& swarm = *results[i].swarm;
+    const double factor = samples ? swarm.inputs.samples_per_micro_batch : 1;
+    grid.rows[i].push_back({format_number(swarm.statistics.micro_batches_per_s.mean * factor)});
+    grid.rows[i].push_back({fixed(100 * swarm.statistics.share_of_best.mean, 1)});
+  }
 }
 
 }  // namespace interlock
