@@ -100,7 +100,8 @@ std::vector<Operator> adapted(const std::vector<Operator>& operators, const Buil
     op.frozen = op.parameters > 0;
     op.weight_gradient = {.launches = 0};  // of weights that it shares with others, too
     op.weight_exchanges.clear();
-    const bool unread = op.frozen && op.forward.wide;  // a product's input, without its gradient
+    // Nothing else reads the inputs of products of heads. Others read those of routers.
+    const bool unread = op.frozen && op.forward.wide && op.forward.shape.batch > 1;
     if (op.learns_alone || unread) op.stash = Bytes(0);
     if (op.learns_alone) {
       op.input_gradient = {.launches = 0};

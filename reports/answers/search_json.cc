@@ -95,6 +95,7 @@ Json found_json(const FoundPlan& plan) {
             {"schedule", value_json(plan.order.schedule)},
             {"stages_of_a_rank", plan.order.chunks},
             {"partition", value_json(plan.order.partition)}};
+  if (estimate.nearly) json["folded_nearly"] = true;
   if (layout.context_all_to_all > 0) json["context_all_to_all"] = layout.context_all_to_all;
   for (const Setting& option : layout.options) {
     json["options"][option.path] = value_json(option.value);

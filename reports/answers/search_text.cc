@@ -66,6 +66,7 @@ std::vector<Headline> answer(const SearchResult& result, const FoundPlan& best) 
   if (best.estimate.too_large) {
     note += "; as if no messages met on a link: not simulated, as there are too many devices";
   }
+  if (best.estimate.nearly) note += "; devices stand for others nearly, not exactly";
   if (!best.simulated) {
     note += "; as if no messages met on a link: not simulated before the interrupt";
   }

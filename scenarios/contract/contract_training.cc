@@ -259,7 +259,8 @@ std::vector<ContractKey> kernel_keys() {
        "Speed of its matrix products, over the device's `efficiency` of `gemm`."},
       {"wide_product_speed", number(0.01, 1), "`product_speed`",
        "The same of products that stay in 16 bits where `precision` is `fp8` or `fp4`: of "
-       "readouts, routers of experts, and scores of attention that are stored."},
+       "readouts, routers of experts, layers of `bf16_layers`, and scores of attention that are "
+       "stored."},
       {"attention_speed", number(0.01, 1), "1",
        "Speed of its attention, over the device's `efficiency` of `attention`."},
       {"attention_speeds", map(number(0.01, 1)), "",

@@ -229,33 +229,48 @@ constexpr double kMostExact = 512;
 /// Returns whether some device of `plan` may stand for another.
 bool may_fold(const Plan& plan) { return foldings_of(plan.question.layout).size() > 1; }
 
-/// Why a plan is not folded in some way.
-struct FoldingProblem {
-  std::string why;                         // empty: it is
-  bool too_many = false;                   // devices
-  std::optional<std::int64_t> tasks = {};  // see FoldedWithin
+/// A way to fold, and why it is not exact, if that is known: "" if it is.
+struct Way {
+  Folding folding;
+  std::optional<std::string> problem = {};
 };
 
+int ranks_of(const Layout& layout, const Folding& folding) {
+  const Mesh& mesh = folding.as ? *folding.as : layout.mesh;
+  return static_cast<int>(simulated_ranks(mesh, folding.unfolded).size());
+}
+
+enum class Exactness { Exact, Nearly };
+
 /// Folds `plan` in the first of `ways` that is exact, or nearly so, and simulates at most
-/// `most_ranks`. A plan that can be folded in one way only needs no check.
-FoldingProblem fold_first(Plan& plan, const std::vector<Folding>& ways, double most_ranks,
-                          bool nearly) {
-  FoldingProblem last;
-  for (const Folding& folding : ways) {
-    plan.unfolded = folding.unfolded;
-    plan.folded_as = folding.as;
+/// `most_ranks`; notes the problems of others. A plan that can be folded in one way only needs no
+/// check.
+FoldedWithin fold_first(Plan& plan, std::vector<Way>& ways, double most_ranks,
+                        Exactness exactness) {
+  for (Way& way : ways) {
+    plan.unfolded = way.folding.unfolded;
+    plan.folded_as = way.folding.as;
     plan.uneven.clear();
-    const Mesh& mesh = simulated_mesh(plan);
-    const auto ranks = static_cast<int>(simulated_ranks(mesh, plan.unfolded).size());
-    if (ranks > most_ranks) return {last.why, true};
-    if (ranks == mesh.devices() || !may_fold(plan)) return {};
-    last.why = folding_problem(plan, last.tasks);
-    if (last.why.empty()) return last;
-    if (!nearly) continue;
-    plan.uneven = last.why;
-    if (folding_problem(plan, last.tasks).empty()) return {.tasks = last.tasks};
+    const int ranks = ranks_of(plan.question.layout, way.folding);
+    if (ranks > most_ranks) return {};
+    if (ranks == simulated_mesh(plan).devices() || !may_fold(plan)) return {true};
+    FoldedWithin done = {.folded = true};
+    if (!way.problem) way.problem = folding_problem(plan, done.tasks);
+    if (way.problem->empty()) return done;
+    if (exactness == Exactness::Exact) continue;
+    plan.uneven = *way.problem;
+    if (folding_problem(plan, done.tasks).empty()) return done;
   }
-  return last;
+  return {};
+}
+
+/// Returns whether "auto" may fold nearly: no way is left that simulates more than `tried` devices
+/// and is few enough for an exact one.
+bool may_fold_nearly(const Layout& layout, const std::vector<Way>& ways, double tried) {
+  return std::ranges::none_of(ways, [&](const Way& way) {
+    const int ranks = ranks_of(layout, way.folding);
+    return ranks > tried && ranks <= kMostExact;
+  });
 }
 
 }  // namespace
@@ -263,19 +278,24 @@ FoldingProblem fold_first(Plan& plan, const std::vector<Folding>& ways, double m
 FoldedWithin fold_within(Plan& plan, double most_ranks) {
   const Question& question = plan.question;
   const SimulationSettings& settings = question.simulation;
-  std::vector<Folding> ways = foldings_of(question.layout);
-  if (settings.unfolded && ways.size() > 1) ways = {{*settings.unfolded, {}}};
-  FoldingProblem problem;
+  std::vector<Way> ways;
+  for (const Folding& folding : foldings_of(question.layout)) ways.push_back({folding});
+  if (settings.unfolded && ways.size() > 1) ways = {{{*settings.unfolded, {}}}};
+  Exactness exactness = settings.folds_nearly ? Exactness::Nearly : Exactness::Exact;
   if (!settings.unfolded && !settings.folds_nearly) {
-    problem = fold_first(plan, ways, std::min(most_ranks, kMostExact), false);
-    if (!problem.too_many && problem.why.empty()) return {true, problem.tasks};
+    const double tried = std::min(most_ranks, kMostExact);
+    const FoldedWithin done = fold_first(plan, ways, tried, Exactness::Exact);
+    if (done.folded) return done;
+    if (!may_fold_nearly(question.layout, ways, tried)) return {};
+    exactness = Exactness::Nearly;
   }
-  problem = fold_first(plan, ways, most_ranks, !settings.unfolded);
-  if (problem.too_many) return {};
-  if (problem.why.empty()) return {true, problem.tasks};
+  const FoldedWithin done = fold_first(plan, ways, most_ranks, exactness);
+  const bool too_many = ranks_of(question.layout, ways.back().folding) > most_ranks;
+  if (done.folded || too_many) return done;
   throw Error(question.file + ": " + question.name +
               ": /simulate/fold: ranks that stand for others would not do what those do: " +
-              problem.why + "; expected \"auto\", which simulates them all where it must");
+              ways.back().problem.value_or("") +
+              "; expected \"auto\", which simulates them all where it must");
 }
 
 void fold(Plan& plan) { fold_within(plan, kInfinity); }

@@ -45,7 +45,7 @@ struct StepEstimate {
 };
 
 /// Estimates a step of `plan`, which is no workload but for a Simulation. REQUIRES: its order is
-/// known; of a Simulation its folding is exact; grade > LayoutBound.
+/// known; of a Simulation it is folded, see fold(); grade > LayoutBound.
 StepEstimate estimate_step(const Plan& plan, Grade grade);
 
 /// Asked when the memory of a bound is known; if it is enough, the time stays 0.

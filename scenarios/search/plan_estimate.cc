@@ -208,6 +208,7 @@ PlanEstimate estimate_by_simulation(const LaidOut& laid_out, const PlanEstimate&
   const std::int64_t tasks = tasks_of(plan, shortest, within.tasks);
   if (tasks * plan.question.training().steps <= kTasksOfSimulation) {
     PlanEstimate whole = estimate_of(plan, estimate_step(plan, Grade::Simulation));
+    whole.nearly = !plan.uneven.empty();
     whole.judged_micro_batches = look.exact ? 0 : plan.micro_batches;
     return whole;
   }
@@ -218,6 +219,7 @@ PlanEstimate estimate_by_simulation(const LaidOut& laid_out, const PlanEstimate&
   const double ratio = simulated / estimate_step(shorter, Grade::Look).time;
   PlanEstimate estimate = stretched(plan, look, std::max(1.0, ratio));
   estimate.judged_micro_batches = shorter.micro_batches;
+  estimate.nearly = !plan.uneven.empty();
   return estimate;
 }
 

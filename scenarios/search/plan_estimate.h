@@ -46,6 +46,7 @@ struct PlanEstimate {
   bool repeats = false;
   bool too_large = false;  // to be simulated: the numbers are those of the look
   bool unjudged = false;   // and was so when it led
+  bool nearly = false;     // simulated with devices that stand for others nearly, see fold()
 };
 
 /// Returns what is known of a plan like `plan` whose steps are bounded by `bound`.
@@ -56,7 +57,7 @@ PlanEstimate estimate_by_look(const Plan& plan);
 /// Returns the `look` at `plan` with its own numbers as values, which were least ones.
 PlanEstimate priced_look(const Plan& plan, PlanEstimate look);
 /// Estimates the plan of `laid_out`, at which `look` was, by Grade::Simulation. A plan that takes
-/// more than `most_flows` flows, with devices folded as far as is exact, keeps the numbers of the
+/// more than `most_flows` flows, with devices folded as simulate does, keeps the numbers of the
 /// look, as if no two messages met on a link, and is marked as too large.
 PlanEstimate estimate_by_simulation(const LaidOut& laid_out, const PlanEstimate& look,
                                     double most_flows = kFlowsOfSimulation);

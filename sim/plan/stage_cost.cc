@@ -26,7 +26,9 @@ Seconds issue_of(const Work& item, const Framework& framework) {
 
 /// Returns true if `work` is a product in 16 bits of matrices whose rows begin anywhere.
 bool is_odd(const Work& work, Precision precision) {
-  const bool sixteen = work.wide || precision == Precision::Bf16 || precision == Precision::Fp16;
+  const bool narrow = precision == Precision::Fp8 || precision == Precision::Fp4;
+  const bool sixteen =
+      (narrow && work.wide) || precision == Precision::Bf16 || precision == Precision::Fp16;
   const ProductShape& s = work.shape;
   const auto odd = [](double size) { return std::fmod(size, 2) == 1; };
   return sixteen && work.op_class == OpClass::Gemm && s.k > 0 && (odd(s.m) || odd(s.n) || odd(s.k));

@@ -33,15 +33,17 @@ JsonNode written(const JsonNode& node, const std::string& key) {
   return is_object && node.value->find(key) != nullptr ? node.child(key) : node;
 }
 
+/// Reports `architecture` if it is like a known one. Others may be of a cluster that a variant has.
 void report_unknown(const std::string& key, const std::string& architecture,
                     const std::vector<std::string>& known, const JsonNode& document,
                     Diagnostics& diagnostics) {
+  const auto meant = nearest(architecture, known);
+  if (!meant && architecture != kAllOthers) return;
   const JsonNode place =
       written(written(document.child("training").child("framework"), key), architecture);
   std::string message =
       key + " of an unknown architecture " + in_quotes(architecture) + "; known: ";
   for (const std::string& name : known) message += (&name == &known.front() ? "" : ", ") + name;
-  const auto meant = nearest(architecture, known);
   if (meant) message += " (did you mean " + in_quotes(*meant) + "?)";
   report(diagnostics, place, message);
 }

@@ -164,12 +164,15 @@ std::string LinkSharing::share_links() {
   }
   for (std::size_t c = 0; c < planned_.size(); ++c) note_loads(static_cast<int>(c));
   if (!inputs_.folds_nearly) return problem.empty() ? uneven : problem;
-  return most_unevenness() <= kMostUneven ? "" : problem.empty() ? uneven : problem;
+  const std::optional<int> busiest = too_uneven(uses);
+  if (!busiest) return "";
+  return program_.links[*busiest].name + " carries much more than its like";
 }
 
-/// Returns how many times the bytes that are carried on average over a link of some class are
-/// carried over the one that stands for it, each message and collective counted once.
-double LinkSharing::most_unevenness() {
+/// Returns a link over which too many times the bytes are carried that its class carries on
+/// average, each message and collective counted once; nothing if there is none. What a collective
+/// takes whose links nothing else uses is known whatever its flows are.
+std::optional<int> LinkSharing::too_uneven(const std::vector<LinkUse>& uses) {
   std::vector<double> carried(program_.links.size()), mean(program_.links.size());
   const auto carry = [&](int wire, Bytes bytes) {
     for (const int link : program_.wires[wire].links) {
@@ -189,11 +192,11 @@ double LinkSharing::most_unevenness() {
       mean[link_index(link)] += use.mean * channel.bytes.value();
     }
   }
-  double most = 1;
-  for (std::size_t link = 0; link < carried.size(); ++link) {
-    if (mean[link] > 0) most = std::max(most, carried[link] / mean[link]);
+  for (std::size_t link = 0; link < uses.size(); ++link) {
+    const bool matters = uses[link].users > 1 || uses[link].uneven;
+    if (matters && carried[link] > kMostUneven * mean[link]) return static_cast<int>(link);
   }
-  return most;
+  return {};
 }
 
 /// Follows flows that are not alike, and that nothing else meets, with every device. Says which of
@@ -306,6 +309,7 @@ void LinkSharing::add_crossings_of(std::size_t collective, std::vector<Crossings
     const auto first = numbers.lower_bound({way, Bytes(0)});
     const auto end = numbers.lower_bound({way + 1, Bytes(0)});
     const Bytes largest = std::prev(end)->first.second;
+    if (largest <= Bytes(0)) continue;
     std::unordered_map<LinkId, double> carried;  // in flows of the largest size
     for (auto kind = first; kind != end; ++kind) {
       const double size = kind->first.second / largest;

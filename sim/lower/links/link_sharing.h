@@ -12,6 +12,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -57,7 +58,6 @@ class LinkSharing {
   void make_flows(int collective);
   std::string fold_links();
   std::string share_links();
-  double most_unevenness();
   /// The users of a class of links.
   struct LinkUse {
     int users = 0, last_user = 0;
@@ -66,6 +66,7 @@ class LinkSharing {
     bool varies = false;  // the share, from one collective or user to the next
     bool uneven = false;  // equal messages, on the links that they use
   };
+  std::optional<int> too_uneven(const std::vector<LinkUse>& uses);
   std::vector<LinkUse> link_uses();
   void note_use(std::vector<LinkUse>& uses, int user, const std::vector<int>& wires,
                 const FoldedLinks::Orbit& orbit);

@@ -53,6 +53,9 @@ TEST_CASE("products of an odd vocabulary take their flops over a slower rate") {
   MESSAGE(flops << " flops at a quarter of 0.5 TFLOP/s: " << expected << " s more; got " << got);
   CHECK(got == doctest::Approx(expected).epsilon(1e-9));
   CHECK(step_of(run(rate, slower, 1026)) == step_of(run(rate, "{}", 1026)));
+  const std::string single = R"({"memory": "80 GB", "memory_bandwidth": "100 TB/s",
+      "peak": {"bf16": "1 TFLOP/s", "fp32": "1 TFLOP/s"}, "efficiency": "peak"})";
+  CHECK(step_of(run(single, slower, 1025, "fp32")) == step_of(run(single, "{}", 1025, "fp32")));
 }
 
 TEST_CASE("products that stay in 16 bits beside 8 have a speed of their own") {
