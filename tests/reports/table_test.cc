@@ -133,7 +133,7 @@ TEST_CASE("what a GPU does is a column where devices differ in number, or in the
   MESSAGE("four devices for an hour");
   other.measurement.metrics.step_time = Seconds(3600);
   CHECK(holds(heads({one, other}), "GPU-hours a step,"));
-  CHECK(comparison_grid({one, other}).rows[1].back().text == "4.00");
+  CHECK(comparison_grid({one, other}).rows[1].back().text == "4.000");
   CHECK(!holds(heads({other, other}), "GPU-hours"));
   CHECK(holds(terminal_table({other}, {}), "samples/s/GPU; 4 GPU-hours a step"));
 }

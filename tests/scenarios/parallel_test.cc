@@ -274,9 +274,10 @@ TEST_CASE("what is folded can be named") {
   CHECK(*with(fold("[]")).simulation.unfolded == Unfolded{true, true, true, true});
   CHECK(*with(fold(R"(["data", "context"])")).simulation.unfolded ==
         Unfolded{true, false, false, true});
-  CHECK(refused(fold("all")) == "set: /simulate/fold: unknown name \"all\"; known: auto, none");
+  CHECK(refused(fold("all")) ==
+        "set: /simulate/fold: unknown name \"all\"; known: auto, none, nearly");
   CHECK(refused(fold("true")) ==
-        "set: /simulate/fold: expected \"auto\", \"none\" or a list such as [\"data\", "
+        "set: /simulate/fold: expected \"auto\", \"none\", \"nearly\" or a list such as [\"data\", "
         "\"tensor\"]");
   CHECK(refused(fold(R"(["data", "pipeline"])")) ==
         "set: /simulate/fold/1: unknown name \"pipeline\"; known: tensor, context, data");
