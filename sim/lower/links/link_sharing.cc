@@ -15,7 +15,8 @@ namespace interlock {
 namespace {
 
 /// Bytes on the busiest link of a class over those on the average one, up to which devices fold
-/// nearly: steps of random layouts were then off by at most 5 %, beyond 1.8 by up to 300 %.
+/// nearly. Of 1,000 random layouts 35 fold so: their steps are off by 0.001 % in the middle, and by
+/// 36 % at most, where devices wait for 88 % of a step (tests/validate/folding).
 constexpr double kMostUneven = 1.4;
 
 }  // namespace
