@@ -135,7 +135,7 @@ StreamSizes stream_sizes(const ResidualStream& stream, const BuildOptions& optio
           .residual = tokens * stream.hidden_size * outer_parts(options.sharding).share(),
           .graphs = options.framework.graphs,
           .fused_routing = options.framework.fused_routing,
-          .narrow = options.precision == Precision::Fp8 || options.precision == Precision::Fp4};
+          .narrow = product_format(options.precision).has_value()};
 }
 
 std::int64_t norm_parameters(const ResidualStream& stream) {

@@ -34,7 +34,7 @@ Device device_under(const Framework& framework, Precision precision, Device devi
   };
   Efficiency& products = efficiency(OpClass::Gemm);
   Efficiency& attention = efficiency(OpClass::Attention);
-  const bool narrow = precision == Precision::Fp8 || precision == Precision::Fp4;
+  const bool narrow = product_format(precision).has_value();
   if (narrow && framework.wide_product_speed) {
     for (std::optional<double>* own : {&products.compute_fp8, &products.compute_fp4}) {
       *own = own->value_or(products.compute);

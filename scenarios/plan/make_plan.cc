@@ -226,9 +226,6 @@ namespace {
 /// The most devices that "auto" simulates before it folds nearly.
 constexpr double kMostExact = 512;
 
-/// Returns whether some device of `plan` may stand for another.
-bool may_fold(const Plan& plan) { return foldings_of(plan.question.layout).size() > 1; }
-
 /// A way to fold, and why it is not exact, if that is known: "" if it is.
 struct Way {
   Folding folding;
@@ -243,8 +240,7 @@ int ranks_of(const Layout& layout, const Folding& folding) {
 enum class Exactness { Exact, Nearly };
 
 /// Folds `plan` in the first of `ways` that is exact, or nearly so, and simulates at most
-/// `most_ranks`; notes the problems of others. A plan that can be folded in one way only needs no
-/// check.
+/// `most_ranks`; notes the problems of others.
 FoldedWithin fold_first(Plan& plan, std::vector<Way>& ways, double most_ranks,
                         Exactness exactness) {
   for (Way& way : ways) {
@@ -253,7 +249,7 @@ FoldedWithin fold_first(Plan& plan, std::vector<Way>& ways, double most_ranks,
     plan.uneven.clear();
     const int ranks = ranks_of(plan.question.layout, way.folding);
     if (ranks > most_ranks) return {};
-    if (ranks == simulated_mesh(plan).devices() || !may_fold(plan)) return {true};
+    if (ranks == simulated_mesh(plan).devices()) return {true};
     FoldedWithin done = {.folded = true};
     if (!way.problem) way.problem = folding_problem(plan, done.tasks);
     if (way.problem->empty()) return done;
@@ -280,6 +276,7 @@ FoldedWithin fold_within(Plan& plan, double most_ranks) {
   const SimulationSettings& settings = question.simulation;
   std::vector<Way> ways;
   for (const Folding& folding : foldings_of(question.layout)) ways.push_back({folding});
+  if (ways.size() == 1) ways.front().problem = "";  // nothing stands for another
   if (settings.unfolded && ways.size() > 1) ways = {{{*settings.unfolded, {}}}};
   Exactness exactness = settings.folds_nearly ? Exactness::Nearly : Exactness::Exact;
   if (!settings.unfolded && !settings.folds_nearly) {

@@ -26,7 +26,7 @@ Seconds issue_of(const Work& item, const Framework& framework) {
 
 /// Returns true if `work` is a product in 16 bits of matrices whose rows begin anywhere.
 bool is_odd(const Work& work, Precision precision) {
-  const bool narrow = precision == Precision::Fp8 || precision == Precision::Fp4;
+  const bool narrow = product_format(precision).has_value();
   const bool sixteen =
       (narrow && work.wide) || precision == Precision::Bf16 || precision == Precision::Fp16;
   const ProductShape& s = work.shape;

@@ -10,8 +10,9 @@
 
 namespace interlock {
 
-/// Reports each architecture of `framework` that no device of the catalogue or of `cluster` has: it
-/// would do nothing. The place is the key, where `document` writes it, or else the framework.
+/// Reports each architecture of `framework` whose name is almost one of the catalogue or of
+/// `cluster`: it would do nothing. Others may be of a cluster that a variant has. The place is the
+/// key, where `document` writes it, or else the framework.
 void check_architectures(const Framework& framework, const std::optional<Cluster>& cluster,
                          const JsonNode& document, Diagnostics& diagnostics);
 
