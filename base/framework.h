@@ -18,6 +18,10 @@ enum class GradientReduction { Step, MicroBatch };
 /// rows, most of them zeros; all, which a kernel of its own adds while products add theirs.
 enum class TableGradients { Rows, Dense, DenseAdded };
 
+/// Products that keep an empty gradient of each shape of their weights: none; all but those of
+/// experts; all.
+enum class DummyGradients { None, Dense, All };
+
 /// Parts of a layer whose kernels run as CUDA graphs. Attention: with the norm before it and the
 /// sum behind. Router: with its norm, up to the counts of tokens; experts are not in it.
 struct CudaGraphs {
@@ -77,6 +81,8 @@ struct Framework {
   /// Memory that they keep beside it where a device holds experts, whose products run in streams of
   /// their own.
   std::map<std::string, Bytes> expert_library_memory = {};
+  /// Products that keep an empty gradient of each shape of their weights, in the weights' format.
+  DummyGradients dummy_gradients = DummyGradients::None;
   /// Stored scores of attention are made in a buffer of the framework, as large as the most that a
   /// layer of the device makes, which nothing gives back.
   bool keeps_attention_scores_buffer = false;

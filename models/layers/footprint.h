@@ -64,6 +64,13 @@ struct WeightMatrix {
   bool operator==(const WeightMatrix&) const = default;
 };
 
+/// Shape of the weights of a product, as a device holds them: of each expert by itself.
+struct WeightShape {
+  double inputs = 0, outputs = 0;
+  bool expert = false;
+  auto operator<=>(const WeightShape&) const = default;
+};
+
 /// Weights that a device holds, by what optimisers tell apart.
 struct WeightCount {
   std::int64_t all = 0;

@@ -34,6 +34,10 @@ std::vector<Work> update_of(const Module& module, const BuildOptions& options) {
 
 /// Adds the weights of `op`.
 void append_weights(Module& module, const ModuleFrame& frame, const Operator& op) {
+  const Work& learns = op.weight_gradient;
+  if (learns.op_class == OpClass::Gemm && learns.launches > 0 && !op.frozen) {
+    module.shapes.push_back({learns.shape.m, learns.shape.n, op.expert});
+  }
   module.parameters += op.parameters;
   if (op.expert) module.expert_parameters += op.parameters;
   std::vector<WeightMatrix> matrices = op.matrices;
@@ -511,6 +515,7 @@ void append_module(Module& module, const Module& more) {
   module.parameters += more.parameters;
   module.expert_parameters += more.expert_parameters;
   module.matrices.insert(module.matrices.end(), more.matrices.begin(), more.matrices.end());
+  module.shapes.insert(module.shapes.end(), more.shapes.begin(), more.shapes.end());
   module.frozen += more.frozen;
   module.frozen_experts += more.frozen_experts;
   module.stash += more.stash;

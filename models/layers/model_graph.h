@@ -62,16 +62,16 @@ struct Module {
   std::int64_t tied_parameters = 0;
   int tied_to = 0;                                    // number of a module before this one
   std::vector<WeightMatrix> matrices, tied_matrices;  // trained ones of the (tied) parameters
-  WeightCount frozen, frozen_experts;  // of `parameters` and `expert_parameters`: not trained
-  bool tied_frozen = false;
-  bool wide = false;  // its products are in 16 bits, where the training has fewer
-  Bytes output;       // the tensor that crosses to the next module
-  Bytes stash;        // kept from forward to backward, the module's input included
-  Bytes carried;      // kept too, once by all modules of a stage: a tensor that each of them reads
-  Bytes workspace;    // live only while one of its operators runs
-  Bytes remade;       // of the workspace: what `recompute` brings back
-  Bytes relaid;       // live at another time: while its input is laid anew, see layer_layouts.h
-  Bytes scores;       // that its attention stores, of all heads at once
+  WeightCount frozen, frozen_experts;      // of `parameters` and `expert_parameters`: not trained
+  std::vector<WeightShape> shapes;         // of trained weights of products
+  bool tied_frozen = false, wide = false;  // wide: products in 16 bits, where others have fewer
+  Bytes output;                            // the tensor that crosses to the next module
+  Bytes stash;      // kept from forward to backward, the module's input included
+  Bytes carried;    // kept too, once by all modules of a stage: a tensor that each of them reads
+  Bytes workspace;  // live only while one of its operators runs
+  Bytes remade;     // of the workspace: what `recompute` brings back
+  Bytes relaid;     // live at another time: while its input is laid anew, see layer_layouts.h
+  Bytes scores;     // that its attention stores, of all heads at once
   SliceContext context;
   LayerParts parts;      // that its backward could compute again by themselves
   int layout = 0;        // its degrees, where layers have some of their own; see layer_layouts.h

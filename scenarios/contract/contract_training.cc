@@ -369,6 +369,10 @@ std::vector<ContractKey> exchange_keys() {
        "Memory that libraries keep beyond `library_memory` on devices that hold experts, e.g. "
        "workspaces of the streams that products of experts run in; one size, or one for each "
        "architecture."},
+      {"dummy_weight_gradients", one_of({"none", "dense", "all"}), "none",
+       "Products, all but those of experts (`dense`) or `all`, that add the gradients of their "
+       "weights to those kept and give back an empty gradient: one for each shape of weights that "
+       "a device holds, never freed (Transformer Engine since 2.3; of experts since 2.10)."},
       {"attention_scores_buffer", boolean(), "false",
        "Scores of `materialised` attention are made in a buffer, as large as the most that a layer "
        "of the device makes, which is never given back."},

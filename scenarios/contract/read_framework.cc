@@ -116,6 +116,7 @@ Framework read_framework(const JsonNode& node, Diagnostics& diagnostics) {
   if (const auto memory = section.get("expert_library_memory")) {
     framework.expert_library_memory = read_library_memory(*memory, diagnostics);
   }
+  framework.dummy_gradients = static_cast<DummyGradients>(section.choice("dummy_weight_gradients"));
   framework.keeps_attention_scores_buffer = section.boolean("attention_scores_buffer");
   if (const auto context = section.get("context_memory")) {
     framework.context_memory = read_bytes(*context, diagnostics);

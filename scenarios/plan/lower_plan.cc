@@ -391,7 +391,8 @@ Bytes of_architecture(const std::map<std::string, Bytes>& memory, const Device& 
 /// Tells what memory of libraries and of buffers depends on, of the modules of a rank.
 struct RankModules {
   bool experts = false;
-  Bytes scores;  // the most that one stores
+  Bytes scores;                  // the most that one stores
+  std::set<WeightShape> shapes;  // of trained weights of products
 };
 
 std::vector<RankModules> modules_of_ranks(const Plan& plan) {
@@ -408,6 +409,7 @@ std::vector<RankModules> modules_of_ranks(const Plan& plan) {
         const Module& module = graph.modules[m];
         of_rank[rank].experts |= module.expert_parameters > 0;
         of_rank[rank].scores = std::max(of_rank[rank].scores, module.scores);
+        of_rank[rank].shapes.insert(module.shapes.begin(), module.shapes.end());
       }
     }
   };
@@ -420,13 +422,25 @@ std::vector<RankModules> modules_of_ranks(const Plan& plan) {
   return of_rank;
 }
 
+/// Returns the bytes of the empty gradients that products of `modules` keep, one for each shape.
+Bytes dummies_of(const RankModules& modules, const Training& training) {
+  const DummyGradients kept = training.framework.dummy_gradients;
+  Bytes bytes;
+  for (const WeightShape& shape : modules.shapes) {
+    if (kept == DummyGradients::None || (kept == DummyGradients::Dense && shape.expert)) continue;
+    bytes += Bytes(shape.inputs * shape.outputs * element_bytes(training.precision));
+  }
+  return bytes;
+}
+
 /// Returns the memory beside all tensors of the model, by simulated rank.
 std::vector<Bytes> memory_of_libraries(const Plan& plan) {
   const Question& question = plan.question;
   const Framework& framework = question.training().framework;
   // Most frameworks keep nothing that depends on modules.
-  const bool asks =
-      framework.keeps_attention_scores_buffer || !framework.expert_library_memory.empty();
+  const bool asks = framework.keeps_attention_scores_buffer ||
+                    !framework.expert_library_memory.empty() ||
+                    framework.dummy_gradients != DummyGradients::None;
   const std::vector<RankModules> modules =
       asks ? modules_of_ranks(plan)
            : std::vector<RankModules>(static_cast<std::size_t>(question.layout.ranks()));
@@ -438,6 +452,7 @@ std::vector<Bytes> memory_of_libraries(const Plan& plan) {
     Bytes bytes = of_architecture(framework.library_memory, kind);
     if (held.experts) bytes += of_architecture(framework.expert_library_memory, kind);
     if (framework.keeps_attention_scores_buffer) bytes += held.scores;
+    bytes += dummies_of(held, question.training());
     memory.push_back(bytes);
   }
   return memory;
