@@ -182,9 +182,12 @@ class Extras {
     if (transformer_ && chance(0.2)) keys["vocabulary"] = "gathered";
     if (chance(0.2)) keys["gradients"] = "fp32";
     if (chance(0.1)) keys["gradients"] = chance(0.5) ? "both" : "fp32_for_updates";
-    if (chance(0.2)) keys["expert_library_memory"] = "16 MiB";
-    if (transformer_ && chance(0.2)) keys["attention_scores_buffer"] = true;
-    if (chance(0.2)) keys["dummy_weight_gradients"] = chance(0.5) ? "all" : "dense";
+    if (chance(0.2)) {
+      keys.update({{"expert_library_memory", "16 MiB"}, {"dummy_weight_gradients", "all"}});
+    }
+    if (transformer_ && chance(0.2)) {
+      keys.update({{"attention_scores_buffer", true}, {"dummy_weight_gradients", "dense"}});
+    }
     if (transformer_ && chance(0.2)) keys["recompute_steps"] = 5;
     return keys;
   }
