@@ -129,6 +129,15 @@ Seconds memory_time(const Work& work, const Device& device) {
   return work.bytes / (device.memory_bandwidth * share);
 }
 
+/// Adds a `share` of the shorter of the two times of arithmetic and memory, which nothing hides.
+void add_exposed(KernelTime& time, double share) {
+  const auto [shorter, longer] = std::minmax({time.compute, time.memory});
+  if (longer <= Seconds()) return;
+  const double lift = 1 + share * (shorter / longer);
+  time.compute *= lift;
+  time.memory *= lift;
+}
+
 }  // namespace
 
 OpClass priced_class(const Work& work) {
@@ -179,8 +188,10 @@ KernelTime kernel_time(const Work& work, const Device& device, Precision precisi
   if (device.calibrated && work.variant != OpVariant::Factored) {
     if (const auto time = calibrated_time(*device.calibrated, work, precision)) return *time;
   }
-  return {work.launches * device.launch_overhead, compute_time(work, device, precision),
-          memory_time(work, device)};
+  KernelTime time = {work.launches * device.launch_overhead, compute_time(work, device, precision),
+                     memory_time(work, device)};
+  if (work.more_issues > 0) add_exposed(time, 1 - device.grouped_overlap);
+  return time;
 }
 
 Seconds time_of(const Work& work, const Device& device, Precision precision) {

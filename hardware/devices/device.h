@@ -51,7 +51,8 @@ struct Device {
   std::optional<BorrowedEfficiency> borrowed = {};  // none: the efficiencies are the device's own
   Seconds launch_overhead;                          // per kernel launch
   ProductTiles tiles;                               // of products of the class Gemm
-  AttentionKernel attention;                        // of fused attention
+  double grouped_overlap = 1;  // of traffic and arithmetic of several experts' products
+  AttentionKernel attention;   // of fused attention
   /// Shares of the multiprocessors, from 0 to 0.9, that a collective and a message take away from
   /// the kernels beside them.
   double collective_sms = 0, message_sms = 0;

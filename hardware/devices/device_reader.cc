@@ -40,6 +40,10 @@ std::vector<ContractKey> device_keys() {
       {"tile_ramp", number(0, 10'000), "0",
        "Steps of the inner dimension that the start and the end of a tile of a matrix product take "
        "in 16 bits; the same time in other precisions."},
+      {"grouped_overlap", number(0, 1), "1",
+       "Products of several experts on a device, each of few tiles, that the host issues one by "
+       "one: the share of the shorter of their two times, arithmetic and memory traffic, that "
+       "passes during the longer. All other kernels overlap the two whole."},
       {"attention_ramp", number(0, 100'000), "0",
        "Columns of the scores that the start and the end of a row of fused attention take in 16 "
        "bits. `efficiency` of attention is that of endless rows then."},
@@ -159,6 +163,7 @@ Device read_stated(const CatalogueEntry& entry, Diagnostics& diagnostics) {
   device.launch_overhead = read_delay(reader, "launch_overhead");
   device.tiles.multiprocessors = reader.count("multiprocessors");
   device.tiles.ramp = reader.number("tile_ramp");
+  device.grouped_overlap = reader.number("grouped_overlap");
   device.attention = {.ramp = reader.number("attention_ramp"),
                       .narrowest = reader.number("narrowest_head")};
   read_peaks(reader, device);

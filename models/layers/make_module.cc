@@ -59,9 +59,12 @@ WeightCount count_of(std::int64_t parameters, std::vector<WeightMatrix> matrices
   return {parameters, matrices};
 }
 
-/// Sets the bytes that the loss and the softmax of attention move in `framework`.
+/// Sets the bytes that the loss and the softmax of attention move in `framework`. Where no host
+/// issues kernels, as graphs replay whole steps, products of experts do not come one by one.
 void apply_framework(std::vector<Work>& works, const Framework& framework) {
+  const bool issues = std::max(framework.kernel_issue, framework.expert_issue) > Seconds();
   for (Work& work : works) {
+    if (!issues) work.more_issues = 0;
     if (work.op_class == OpClass::Loss) work.bytes *= framework.loss_traffic;
     if (work.variant == OpVariant::Softmax) work.bytes *= framework.softmax_traffic;
   }
@@ -490,7 +493,8 @@ Module make_module(const ModuleFrame& frame, const std::vector<Operator>& given,
     append_table(module.backward_weight, *op, options);
     append_exchanges(module.backward_weight_exchanges, op->weight_exchanges);
   }
-  for (auto* works : {&module.forward, &module.backward_input, &module.first_backward_input}) {
+  for (auto* works : {&module.forward, &module.backward_input, &module.first_backward_input,
+                      &module.backward_weight}) {
     apply_framework(*works, options.framework);
   }
   append_addition(module, options);
