@@ -90,7 +90,8 @@ std::vector<ContractKey> search_choices() {
   return {
       {"zero_stage", one_or_more(whole(0, 3)), "all that data parallelism allows",
        "Stages of ZeRO."},
-      {"micro_batch_size", one_or_more(whole(1, kMost)), "powers of two",
+      {"micro_batch_size", one_or_more(whole(1, kMost)),
+       "divisors of a replica's batch: powers of two, and the largest between those that are none",
        "Samples of a micro-batch."},
       {"chunks", devices, "of 2, 3, 4, 6 and 8 those that make the longest stage shorter",
        "Stages of a rank under schedules that lay several in loops."},
@@ -111,7 +112,8 @@ std::vector<ContractKey> search_choices() {
       {"shard", devices, "all; and those of a node under ZeRO 3, if `parallel` does not say",
        "ZeRO: devices that share one copy of the states."},
       {"gradient_reduction", one_or_more(one_of({"step", "micro_batch"})),
-       "as `parallel` says; for another program (`--to`) also `micro_batch`",
+       "as `parallel` says; without a pipeline, and for another program (`--to`), also "
+       "`micro_batch`",
        "ZeRO 2 and 3: when gradients are reduced."},
       {"overlap_gradients", one_or_more(boolean()), "as `parallel` says",
        "Whether gradients leave beside the last backward."},

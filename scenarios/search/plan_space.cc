@@ -16,6 +16,7 @@
 #include "scenarios/load/question.h"
 #include "scenarios/search/space_checks.h"
 #include "scenarios/search/space_cuts.h"
+#include "scenarios/search/usual_values.h"
 #include "sim/plan/schedules/catalogue.h"
 
 namespace interlock {
@@ -371,7 +372,10 @@ std::vector<JsonValue> PlanSpace::usual_options(const std::string& path,
     const bool fewer = layout.zero_stage == 3 && of_node > 1 && of_node < replicas;
     if (fewer && replicas % of_node == 0) return {own, number_value(of_node)};
   }
-  if (path == "parallel.gradient_reduction" && request_.check_use) {
+  // Without a pipeline the sums of micro-batches are all that an exchange for each of them costs,
+  // and whole gradients take most of what ZeRO leaves.
+  const bool flat = layout.pipeline == 1;
+  if (path == "parallel.gradient_reduction" && (flat || request_.check_use)) {
     return {own, json_text("micro_batch")};
   }
   if (path == "parallel.expert_overlap") {
@@ -441,28 +445,9 @@ std::optional<std::size_t> PlanSpace::with_less_zero(std::size_t layout) const {
 std::vector<int> PlanSpace::micro_batch_sizes(int data) const {
   if (data < 1 || batch_ % data != 0) return {};
   const int replica = batch_ / data;
-  std::vector<int> usual;
-  for (int size = 1; size <= replica && size > 0; size *= 2) {
-    if (replica % size == 0) usual.push_back(size);
-  }
-  std::vector<int> sizes = or_usual(request_.micro_batch_sizes, usual);
+  std::vector<int> sizes = or_usual(request_.micro_batch_sizes, usual_micro_batches(replica));
   std::erase_if(sizes, [&](int size) { return replica % size != 0; });
   return sizes;
-}
-
-/// Returns how many stages each of `ranks` ranks may have, as far as more make the longest shorter:
-/// else they only send more messages.
-std::vector<int> PlanSpace::usual_chunks(int ranks) const {
-  std::vector<int> usual;
-  int longest = (modules_ + ranks - 1) / ranks;
-  for (const int chunks : {2, 3, 4, 6, 8}) {
-    const int stages = chunks * ranks;
-    if (const int length = (modules_ + stages - 1) / stages; length < longest) {
-      usual.push_back(chunks);
-      longest = length;
-    }
-  }
-  return usual;
 }
 
 /// Returns the numbers of stages that each of `ranks` ranks may have under `schedule`.
@@ -473,7 +458,7 @@ std::vector<int> PlanSpace::chunks_of(const JsonValue& schedule, int ranks) cons
   const bool object = schedule.kind == JsonValue::Kind::Object;
   const JsonValue* own = object ? schedule.find("chunks") : nullptr;
   if (own != nullptr) return {std::max(1, static_cast<int>(own->number))};
-  return or_usual(request_.chunks, usual_chunks(ranks));
+  return or_usual(request_.chunks, usual_chunks(modules_, ranks));
 }
 
 std::vector<WorkOrder> PlanSpace::orders(const PlanLayout& layout) const {

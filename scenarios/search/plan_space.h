@@ -103,7 +103,6 @@ class PlanSpace {
                        const std::vector<JsonValue>& recompute);
   void add_layouts(int devices, const JsonValue& strategy, const JsonValue& recompute);
   std::vector<int> micro_batch_sizes(int data) const;
-  std::vector<int> usual_chunks(int ranks) const;
   std::vector<int> chunks_of(const JsonValue& schedule, int ranks) const;
 
   JsonValue document_;

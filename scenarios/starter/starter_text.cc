@@ -68,9 +68,11 @@ std::string head(const Starter& starter) {
   if (!starter.borrowed.empty()) text += "// Note: " + starter.borrowed + ".\n";
   if (starter.plans == 0) return text;
   const std::string memory = format(starter.peak_memory) + " of " + format(starter.memory);
-  text += "// Among " + std::to_string(starter.plans) + " plans this one is the ";
+  text +=
+      "// Among " + std::to_string(starter.plans) + " plans of 1F1B and ZeRO 1 this one is the ";
   if (starter.fits_well) {
-    text += "fastest that fits well: " + format(starter.step_time) + " a step, " + memory + ".\n";
+    text += "fastest that fits well: " + format(starter.step_time) + " a step, " + memory + ".\n" +
+            "// Other schedules, ZeRO stages and overlaps: interlock search.\n";
     if (!starter.reserve.empty()) text += "// Left free: " + starter.reserve + ".\n";
   } else if (starter.fits) {
     text += "leanest, and fits with little room: " + format(starter.step_time) + " a step, " +

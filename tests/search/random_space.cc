@@ -318,8 +318,10 @@ std::vector<Json> options_of(const Json& space, const Values& values) {
     vary("/parallel/shard",
          asked("shard", fewer && replicas % of_node == 0 ? Json{nullptr, of_node} : Json{nullptr}));
   }
-  if (values.zero >= 2 && search.contains("gradient_reduction")) {
-    vary("/parallel/gradient_reduction", search["gradient_reduction"]);
+  if (values.zero >= 2) {
+    const bool flat = values.pipeline == 1;
+    vary("/parallel/gradient_reduction",
+         asked("gradient_reduction", flat ? Json{nullptr, "micro_batch"} : Json{nullptr}));
   }
   const bool copies = replicas > 1 || values.tensor > values.expert * values.expert_tensor;
   if (copies && search.contains("overlap_gradients")) {
