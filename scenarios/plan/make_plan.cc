@@ -243,21 +243,23 @@ enum class Exactness { Exact, Nearly };
 /// `most_ranks`; notes the problems of others.
 FoldedWithin fold_first(Plan& plan, std::vector<Way>& ways, double most_ranks,
                         Exactness exactness) {
+  bool by_bytes = false;
   for (Way& way : ways) {
     plan.unfolded = way.folding.unfolded;
     plan.folded_as = way.folding.as;
     plan.uneven.clear();
     const int ranks = ranks_of(plan.question.layout, way.folding);
-    if (ranks > most_ranks) return {};
-    if (ranks == simulated_mesh(plan).devices()) return {true};
-    FoldedWithin done = {.folded = true};
+    if (ranks > most_ranks) return {.by_bytes = by_bytes};
+    FoldedWithin done = {.folded = true, .by_bytes = by_bytes};
+    if (ranks == simulated_mesh(plan).devices()) return done;
     if (!way.problem) way.problem = folding_problem(plan, done.tasks);
     if (way.problem->empty()) return done;
     if (exactness == Exactness::Exact) continue;
+    by_bytes = done.by_bytes = true;
     plan.uneven = *way.problem;
     if (folding_problem(plan, done.tasks).empty()) return done;
   }
-  return {};
+  return {.by_bytes = by_bytes};
 }
 
 /// Returns whether "auto" may fold nearly: no way is left that simulates more than `tried` devices

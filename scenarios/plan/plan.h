@@ -76,6 +76,8 @@ void fold(Plan& plan);
 struct FoldedWithin {
   bool folded = false;
   std::optional<std::int64_t> tasks = {};  // of a step, if it was lowered to know
+  /// By what links carry in a step, which depends on its micro-batches; exact foldings do not.
+  bool by_bytes = false;
 };
 /// Folds `plan` if that simulates at most `most_ranks` ranks.
 FoldedWithin fold_within(Plan& plan, double most_ranks);

@@ -195,10 +195,14 @@ PlanEstimate priced_look(const Plan& plan, PlanEstimate look) {
 PlanEstimate estimate_by_simulation(const LaidOut& laid_out, const PlanEstimate& look,
                                     double most_flows) {
   Plan plan = laid_out.ordered();
-  // Devices that stand for others do so whatever the number of micro-batches.
+  // Devices that stand for others exactly do so whatever the number of micro-batches.
   Plan shortest = shortened(plan, std::numeric_limits<std::int64_t>::max(), 0);
   const double most = look.folds ? kInfinity : devices_within(plan, most_flows);
-  const FoldedWithin within = fold_within(shortest, most);
+  FoldedWithin within = fold_within(shortest, most);
+  if (within.by_bytes) {
+    within = {.folded = fold_within(plan, most).folded};
+    fold_as(plan, shortest);
+  }
   if (!within.folded) {
     PlanEstimate whole = priced_look(plan, look);
     whole.too_large = true;

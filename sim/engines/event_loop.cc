@@ -52,7 +52,6 @@ EventLoop::EventLoop(const Program& program, const TraceSink& sink)
       times_(program),
       communicators_(program.communicators.size()),
       events_(program.events.size()),
-      event_waiters_(program.events.size()),
       recorders_(recorders_of(program)) {
   for (std::size_t r = 0; r < ranks_.size(); ++r) {
     ranks_[r].several_streams = program.ranks[r].streams > 1;
@@ -314,7 +313,8 @@ bool EventLoop::record(int stream, StreamState& state) {
     if (std::exchange(state.waited, false)) state.collectives += now_ - state.waits_since;
   }
   if (event.message >= 0) {
-    note_sent(events_[index][cursor.micro_batch() / event.micro_batches], now_, state.message_sent);
+    const int number = cursor.micro_batch() / event.micro_batches;
+    note_sent(events_[index].generations[number], now_, state.message_sent);
   }
   note_record(index, cursor.micro_batch());
   return true;
@@ -322,10 +322,10 @@ bool EventLoop::record(int stream, StreamState& state) {
 
 void EventLoop::note_record(int index, int micro_batch) {
   const Event& event = program_.events[index];
-  Generation& generation = events_[index][micro_batch / event.micro_batches];
+  Generation& generation = events_[index].generations[micro_batch / event.micro_batches];
   if (++generation.records < event.recorders) return;
   CHECK(generation.records == event.recorders, "a member records a generation once");
-  generation.joined = now_;
+  generation.recorded = now_;
   if (event.collective < 0) return complete(index, micro_batch);
   const int communicator = program_.collectives[event.collective].communicator;
   communicators_[communicator].joined.push({index, micro_batch, now_});
@@ -363,31 +363,39 @@ bool EventLoop::wait(int stream, StreamState& state) {
   if (cursor.micro_batch() < 0) return true;
   const int index = cursor.instruction().index;
   const Event& event = program_.events[index];
-  const Generation& generation = events_[index][cursor.micro_batch() / event.micro_batches];
-  if (!generation.complete) {
+  EventState& waited = events_[index];
+  const Generation& generation = waited.generations[cursor.micro_batch() / event.micro_batches];
+  if (!generation.complete()) {
     if (!std::exchange(state.waited, true)) state.waits_since = now_;
-    event_waiters_[index].push_back(stream);
+    CHECK(state.next_waiter < 0, "a stream waits for one event at a time");
+    const int last = std::exchange(waited.last_waiter, stream);
+    state.next_waiter = last < 0 ? stream : std::exchange(streams_[last].next_waiter, stream);
   } else if (std::exchange(state.waited, false)) {
     if (event.collective >= 0) {
-      const double began = std::max(generation.joined, state.waits_since);
+      const double began = std::max(generation.recorded, state.waits_since);
       state.collectives += std::max(0.0, generation.time - began);
     } else if (event.message >= 0) {
       note_stood(state, generation, state.waits_since);
     }
   }
-  return generation.complete;
+  return generation.complete();
 }
 
 /// Completes the generation of `micro_batch`.
 void EventLoop::complete(int index, int micro_batch) {
   const Event& event = program_.events[index];
   const int number = micro_batch / event.micro_batches;
-  Generation& generation = events_[index][number];
-  generation.complete = true;
-  generation.time = now_;
-  events_[index].finish(number, generations_kept(event));
-  runnable_.insert(runnable_.end(), event_waiters_[index].begin(), event_waiters_[index].end());
-  event_waiters_[index].clear();
+  EventState& done = events_[index];
+  done.generations[number].time = now_;
+  done.generations.finish(number, generations_kept(event));
+  const int left = std::exchange(done.last_waiter, -1);
+  while (left >= 0) {
+    const int first = streams_[left].next_waiter;
+    runnable_.push_back(first);
+    const int second = std::exchange(streams_[first].next_waiter, -1);
+    if (first == left) break;
+    streams_[left].next_waiter = second;
+  }
 }
 
 /// Starts the first collective of the communicator, whose end is known, or whose flows share links

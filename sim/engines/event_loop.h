@@ -19,7 +19,6 @@
 
 #include "sim/engines/engine_state.h"
 #include "sim/engines/event_loop_state.h"
-#include "sim/engines/generations.h"
 #include "sim/engines/kernel_rates.h"
 #include "sim/engines/message_holds.h"
 #include "sim/engines/varied_times.h"
@@ -65,6 +64,7 @@ class EventLoop {
   using RankState = EventLoopState::RankState;
   using Pending = EventLoopState::Pending;
   using Generation = EventLoopState::Generation;
+  using EventState = EventLoopState::EventState;
   using Joined = EventLoopState::Joined;
   using CommunicatorState = EventLoopState::CommunicatorState;
   using SharedWire = EventLoopState::SharedWire;
@@ -127,8 +127,7 @@ class EventLoop {
   VariedTimes times_;
   std::optional<KernelRates> rates_;  // where communication slows kernels down
   std::vector<CommunicatorState> communicators_;
-  std::vector<Generations<Generation>> events_;
-  std::vector<std::vector<int>> event_waiters_;
+  std::vector<EventState> events_;
   /// The stream of a rank that records each event, or the one before it in a chain. Several streams
   /// a rank only.
   std::vector<int> recorders_;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/engines/fifo.h"
+#include "sim/engines/generations.h"
 #include "sim/program/cursor.h"
 
 namespace interlock {
@@ -48,6 +49,7 @@ struct EventLoopState {
     double waits_since = 0;
     bool announced = false;  // its next Receive
     bool replaying = false;  // computes an old input while it waits at its Receive
+    int next_waiter = -1;    // see EventState
   };
   struct RankState {
     double free = 0;
@@ -61,10 +63,17 @@ struct EventLoopState {
     double sent;
   };
   struct Generation {
+    double recorded = 0;  // by the last one so far
+    double time = -1;     // complete; -1: not yet
+    double sent = 0;      // see note_sent
     int records = 0;
-    double joined = 0, time = 0;    // by the last one; complete
-    double recorded = 0, sent = 0;  // see note_sent
-    bool complete = false;
+    bool complete() const { return time >= 0; }
+  };
+  /// Streams that stand at a Wait of one event, in a ring: of each comes the next one, and behind
+  /// the last one the first.
+  struct EventState {
+    [[no_unique_address]] Generations<Generation> generations;
+    int last_waiter = -1;
   };
   /// A collective that all have joined.
   struct Joined {

@@ -30,7 +30,7 @@ class Generations {
         grow();
         at = place_of(number);
       }
-      slots_[at] = {number, {}};
+      slots_[at] = {{}, number};
       ++count_;
     }
     return slots_[at].generation;
@@ -53,9 +53,10 @@ class Generations {
 
  private:
   static constexpr int kNone = std::numeric_limits<int>::min();
+  /// Lies in 32 bytes, if a generation ends in an int: many events are asked for in turn.
   struct Slot {
+    [[no_unique_address]] Generation generation;
     int number = kNone;
-    Generation generation;
   };
 
   std::size_t home_of(int number) const {
@@ -93,8 +94,8 @@ class Generations {
   }
 
   std::vector<Slot> slots_;  // a power of two of them, by number: the next free one if one is taken
-  std::size_t count_ = 0;
-  Fifo<int> finished_;  // numbers, in the order in which they finished
+  Fifo<int> finished_;       // numbers, in the order in which they finished
+  std::uint32_t count_ = 0;
 };
 
 }  // namespace interlock

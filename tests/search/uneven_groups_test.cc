@@ -14,6 +14,7 @@
 #include "hardware/collectives/collective.h"
 #include "scenarios/plan/lower_plan.h"
 #include "scenarios/plan/step_time.h"
+#include "scenarios/search/plan_estimate.h"
 #include "scenarios/search/plan_search.h"
 #include "scenarios/sweep/sweep_plan.h"
 #include "sim/lower/links/slowest_replica.h"
@@ -221,6 +222,31 @@ TEST_CASE("of plans that are simulated only if they lead, the best of all is fou
     large += found.counts.too_large + found.counts.judged;
   }
   CHECK(large > 0);
+}
+
+/// A pipeline of 2 on nodes of 4, whose replicas add up gradients by trees beside its messages.
+JsonValue trees(int data) {
+  Random random(5, 1);
+  Json one = space(random);
+  for (const char* key : {"experts", "experts_per_token", "expert_ffn_hidden_size"}) {
+    one["model"].erase(key);
+  }
+  one["cluster"]["nodes"] = data / 2;
+  one["parallel"] = {{"pipeline", 2}, {"data", data}, {"zero_stage", 0}};
+  one["training"].update({{"global_batch_size", 4 * data}, {"micro_batch_size", 1}});
+  return parse_json(one.dump(), "trees.json");
+}
+
+TEST_CASE("a plan is simulated nearly where simulate does so, and says so") {
+  for (const int data : {16, 512}) {
+    const JsonValue document = trees(data);
+    const LaidOut laid_out = lay_out(load_point(std::make_shared<const JsonValue>(document)));
+    const PlanEstimate look = estimate_by_look(laid_out.ordered());
+    const PlanEstimate estimate = estimate_by_simulation(laid_out, look);
+    CHECK(estimate.nearly == (data == 512));
+    CHECK(whole_plan_of(document).uneven.empty() == (data == 16));
+    CHECK(estimate.step_time == doctest::Approx(simulated(document)).epsilon(1e-9));
+  }
 }
 
 }  // namespace

@@ -114,6 +114,9 @@ TEST_CASE("where an op depends on its micro-batch, or on others, each is lowered
   inputs.policy.trades_context = true;
   CHECK(lowers_each(inputs));
   inputs = two_stages();
+  inputs.policy.kind = &schedule_named("weipipe");  // weights go round a ring
+  CHECK(lowers_each(inputs));
+  inputs = two_stages();
   inputs.roles[1].gradient_every = 2;
   CHECK(lowers_each(inputs));
   inputs = two_stages();

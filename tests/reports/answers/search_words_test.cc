@@ -66,6 +66,23 @@ TEST_CASE("plans that were not looked at are called better only if they may be")
   CHECK(Json::parse(search_json(result))["proven"] == false);
 }
 
+TEST_CASE("a search says of each plan whose devices stand for others nearly that they do") {
+  SearchResult result = empty_result();
+  const FoundPlan plan = {.estimate = {.values = {1, 1, 0, 0}, .step_time = 1}};
+  result.plans = {plan, plan};
+  const TableStyle style = {.width = 300};
+  const std::string words = "devices stand for others nearly, not exactly";
+  CHECK(!has(search_text(result, style), words));
+  CHECK(!has(search_json(result), "folded_nearly"));
+  result.plans[1].estimate.nearly = true;
+  CHECK(!has(search_text(result, style), words));  // the best is exact
+  const Json plans = Json::parse(search_json(result))["plans"];
+  CHECK(!plans[0].contains("folded_nearly"));
+  CHECK(plans[1].value("folded_nearly", false));
+  result.plans[0].estimate.nearly = true;
+  CHECK(has(search_text(result, style), words));
+}
+
 TEST_CASE("a row of plan that does not fit says so of all plans, or of those looked at") {
   Sizing sizing;
   sizing.question.machines = {{"dgx-h100", ""}};

@@ -60,7 +60,7 @@ TEST_CASE("random layouts that are folded nearly have nearly the step of all the
     const std::optional<double> error = error_of(trial);
     if (!error) continue;
     errors.push_back(std::abs(*error));
-    CHECK(errors.back() < 0.5);
+    CHECK(errors.back() < 0.15);
   }
   REQUIRE(errors.size() >= static_cast<std::size_t>(met_by_cases(5)));
   std::sort(errors.begin(), errors.end());
@@ -68,6 +68,16 @@ TEST_CASE("random layouts that are folded nearly have nearly the step of all the
   CHECK(errors[errors.size() * 4 / 5] < 0.05);
   MESSAGE(errors.size() << " steps are off by " << errors[errors.size() / 2]
                         << " in the middle, by " << errors.back() << " at most");
+}
+
+// By a limit of 1.4 times the bytes of the average link these fold, and are 18 and 36 % off: the
+// first one's links take most of a step, and in the second one what comes often is uneven.
+TEST_CASE("layouts whose links are busier than their like for much of a step do not fold nearly") {
+  for (const std::uint64_t seed : {297, 544}) {
+    const LayoutTrial trial = random_layout(seed);
+    INFO("seed " << seed << ": " << document(trial));
+    CHECK(std::abs(error_of(trial).value_or(0)) < 0.15);
+  }
 }
 
 TEST_CASE("trees of an all-reduce beside messages of a pipeline fold nearly, to a fiftieth") {
