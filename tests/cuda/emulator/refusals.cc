@@ -30,9 +30,10 @@ std::uint64_t mixed(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-/// Returns of how many one is refused: a run asks for some splits, and for a hundred blocks.
+/// Returns of how many one is refused. A run asks for two splits, for products of some ten shapes
+/// and for dozens of blocks: it shall often come to its end.
 std::uint64_t one_of(Refusal what) {
-  constexpr std::array<std::uint64_t, kRefusals> kOneOf = {2, 8, 4, 256};
+  constexpr std::array<std::uint64_t, kRefusals> kOneOf = {2, 32, 8, 64};
   return kOneOf[static_cast<std::size_t>(what)];
 }
 
