@@ -13,6 +13,7 @@
 #include "cli/parser/commands.h"
 #include "hardware/devices/device.h"
 #include "validate/calibration/calibration_file.h"
+#include "validate/cpu/cpu_collectives.h"
 #include "validate/training/execution.h"
 #include "validate/training/scenario_probes.h"
 
@@ -49,7 +50,11 @@ GpuPlace gpu_place(const std::string& device) {
 }
 
 Bench bench_of(const std::string& device) {
-  if (device == "cpu") return cpu_bench();
+  if (device == "cpu") {
+    Bench bench = cpu_bench();
+    add_collectives(bench);
+    return bench;
+  }
   if (!device.starts_with(kGpu)) refuse_device(device);
   const GpuPlace place = gpu_place(device);
   std::string why;

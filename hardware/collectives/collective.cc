@@ -135,6 +135,27 @@ CollectivePlan plan_tokens(const Cluster& cluster, const std::vector<int>& group
   return {CollectiveAlgorithm::Hierarchical, merged(std::move(traffic.flows)), traffic.latency};
 }
 
+/// Returns the time that was measured of a collective, if it was, and if the cluster asks for it.
+std::optional<Seconds> measured_time(const Cluster& cluster, const std::vector<int>& group,
+                                     const Exchange& exchange) {
+  if (!cluster.calibrated_collectives || !is_calibrated(cluster)) return std::nullopt;
+  const int node = node_of(cluster, group.front());
+  for (const int device : group) {
+    if (node_of(cluster, device) != node) return std::nullopt;
+  }
+  return calibrated_time(*front_device(cluster).calibrated, exchange.kind,
+                         static_cast<int>(group.size()), exchange.bytes);
+}
+
+/// Has a plan take `time` when alone: what its flows leave of it is latency. Flows that take longer
+/// become smaller.
+void take(Seconds time, const Cluster& cluster, CollectivePlan& plan) {
+  const Seconds busy = occupancy(cluster, plan.flows);
+  plan.latency = std::max(Seconds(), time - busy);
+  if (busy <= time) return;
+  for (Flow& flow : plan.flows) flow.bytes *= time / busy;
+}
+
 }  // namespace
 
 CollectivePlan plan_exchange(const Cluster& cluster, const std::vector<int>& group,
@@ -146,7 +167,10 @@ CollectivePlan plan_exchange(const Cluster& cluster, const std::vector<int>& gro
   }
   if (exchange.routing.experts > 0) return plan_tokens(cluster, group, exchange);
   if (exchange.kind != CollectiveKind::Halo) {
-    return plan_collective(cluster, group, exchange.kind, exchange.bytes, {});
+    CollectivePlan plan = plan_collective(cluster, group, exchange.kind, exchange.bytes, {});
+    if (plan.flows.empty()) return plan;
+    if (const auto time = measured_time(cluster, group, exchange)) take(*time, cluster, plan);
+    return plan;
   }
   if (group.size() < 2 || is_empty(exchange)) return {};
   check_members(group);

@@ -67,7 +67,9 @@ CollectivePlan plan_collective(const Cluster& cluster, const std::vector<int>& g
 CollectivePlan plan_host_copy(const Cluster& cluster, int device, HostDirection direction,
                               Bytes bytes);
 
-/// Returns the plan of what the devices of `group` exchange; of a copy, by its first.
+/// Returns the plan of what the devices of `group` exchange; of a copy, by its first. Where the
+/// cluster's collectives are calibrated, a plan takes the time that was measured: what its flows
+/// leave of that is latency, and if they take longer, all have fewer bytes.
 CollectivePlan plan_exchange(const Cluster& cluster, const std::vector<int>& group,
                              const Exchange& exchange);
 

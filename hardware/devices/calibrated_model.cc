@@ -128,4 +128,23 @@ std::optional<KernelTime> calibrated_time(const CalibratedModel& model, const Wo
   return time;
 }
 
+Bytes sent_by_each(CollectiveKind kind, int members, Bytes bytes) {
+  const double share = (members - 1.0) / members;
+  return bytes * (kind == CollectiveKind::AllReduce ? 2 * share : share);
+}
+
+std::optional<Seconds> calibrated_time(const CalibratedModel& model, CollectiveKind kind,
+                                       int members, Bytes bytes) {
+  const auto found =
+      std::find_if(model.collectives.begin(), model.collectives.end(),
+                   [&](const auto& one) { return one.kind == kind && one.members == members; });
+  if (found == model.collectives.end()) return std::nullopt;
+  const auto& [latency, bandwidth, stated] = found->fit;
+  if (found->measured.empty()) return latency + sent_by_each(kind, members, bytes) / bandwidth;
+  const StreamPoint& least = found->measured.front();
+  if (bytes >= least.bytes) return stream_time(found->measured, bytes);
+  const Seconds start = std::min(latency, least.time);
+  return start + (least.time - start) * (bytes / least.bytes);
+}
+
 }  // namespace interlock

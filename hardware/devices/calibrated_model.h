@@ -16,8 +16,10 @@
 #include <string>
 #include <vector>
 
+#include "base/exchange.h"
 #include "base/work.h"
 #include "hardware/devices/kernel_time.h"
+#include "hardware/topologies/link.h"
 
 namespace interlock {
 
@@ -56,11 +58,22 @@ struct MeasuredKernel {
   int kernel = -1;  // in CalibratedModel::kernels; -1: unknown
 };
 
+/// A collective among a number of devices. Example: 10 us and 1 GB/s; an all-reduce of 1 MB among
+/// two, of which each sends 1 MB, took 1 ms and one of 4 MB 8 ms. 2 MB take 2.83 ms, half way
+/// between their logarithms; 8 MB 16 ms; 0.5 MB 0.505 ms, half way between 1 ms and the latency.
+struct CollectiveTimes {
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  int members = 2;
+  LinkSpeed fit;                      // time = latency + bytes that each member sends / bandwidth
+  std::vector<StreamPoint> measured;  // by bytes of an Exchange; empty: the fit is all there is
+};
+
 struct CalibratedModel {
   std::vector<StreamPoint> stream;  // by bytes, at least one point
   std::array<std::array<std::optional<SmoothRoofline>, kOpClasses>, kPrecisions> rooflines;
   std::vector<KernelModel> kernels;
   std::vector<MeasuredKernel> table;  // see sort_table()
+  std::vector<CollectiveTimes> collectives;
 };
 
 /// Brings the table into the order that it is searched in.
@@ -87,5 +100,13 @@ int kernel_of(const CalibratedModel& model, const Work& work, Precision precisio
 /// Returns the duration of `work`; nothing if its class was not calibrated in `precision`.
 std::optional<KernelTime> calibrated_time(const CalibratedModel& model, const Work& work,
                                           Precision precision);
+
+/// Returns the bytes that each of `members` sends in a collective by a ring or, of an all-to-all,
+/// to all others. Source: Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005.
+Bytes sent_by_each(CollectiveKind kind, int members, Bytes bytes);
+
+/// Returns the duration of a collective; nothing if its kind was not calibrated among as many.
+std::optional<Seconds> calibrated_time(const CalibratedModel& model, CollectiveKind kind,
+                                       int members, Bytes bytes);
 
 }  // namespace interlock

@@ -95,7 +95,62 @@ MeasuredKernel read_row(ObjectReader& reader, const CalibratedModel& model) {
   return row;
 }
 
+/// Returns the collective that an object is about; null if there is none yet.
+CollectiveTimes* read_collective(ObjectReader& reader, CalibratedModel& model) {
+  reader.require("collective", "a collective, such as \"all-reduce\"");
+  const auto kind =
+      static_cast<CollectiveKind>(reader.choice("collective", collective_kind_names(), 0));
+  const auto members = static_cast<int>(required(reader, "members", 2, 1e6));
+  for (CollectiveTimes& known : model.collectives) {
+    if (known.kind == kind && known.members == members) return &known;
+  }
+  model.collectives.push_back({.kind = kind, .members = members});
+  return nullptr;
+}
+
+/// "network", the fits, and "collectives", the sizes that were measured.
+void read_collectives(ObjectReader& parent, CalibratedModel& model) {
+  if (!parent.get("network")) {
+    parent.get("collectives");
+    return;
+  }
+  each_object(parent, "network", [&](ObjectReader& reader) {
+    if (read_collective(reader, model) != nullptr) {
+      report(reader.diagnostics(), reader.node(),
+             "a second fit of one collective; expected one for each number of members");
+    }
+    model.collectives.back().fit = {Seconds(reader.number("latency_s", 0, 0, kLongest)),
+                                    BytesPerSecond(required(reader, "bytes_per_s", 1, kMost))};
+  });
+  if (!parent.get("collectives")) return;
+  each_object(parent, "collectives", [&](ObjectReader& reader) {
+    const std::size_t fitted = model.collectives.size();
+    CollectiveTimes* const times = read_collective(reader, model);
+    const StreamPoint point = {Bytes(required(reader, "bytes", 1, kMost)),
+                               Seconds(required(reader, "seconds", 1e-15, kLongest))};
+    for (const char* told : {"low_s", "high_s"}) reader.get(told);
+    if (times == nullptr) {
+      model.collectives.resize(fitted);
+      report(reader.diagnostics(), reader.node(), "a collective that \"network\" has no fit of");
+      return;
+    }
+    std::vector<StreamPoint>& measured = times->measured;
+    if (!measured.empty() && measured.back().bytes >= point.bytes) {
+      report(reader.diagnostics(), reader.node(), "expected more bytes than the row before it");
+    }
+    const Seconds longest = measured.empty() ? point.time : measured.back().time;
+    measured.push_back({point.bytes, std::max(point.time, longest)});
+  });
+}
+
 }  // namespace
+
+const std::vector<std::string>& collective_kind_names() {
+  static const std::vector<std::string> names = {"all-reduce", "all-gather", "reduce-scatter",
+                                                 "broadcast",  "reduce",     "all-to-all",
+                                                 "shift",      "copy",       "halo exchange"};
+  return names;
+}
 
 const std::vector<std::string>& op_role_names() {
   static const std::vector<std::string> names = {"other", "forward", "input-gradient",
@@ -128,10 +183,11 @@ std::shared_ptr<const CalibratedModel> read_calibration(const JsonNode& node,
   });
   each_object(reader, "table",
               [&](ObjectReader& one) { model->table.push_back(read_row(one, *model)); });
+  read_collectives(reader, *model);
   // These members tell people what was measured, how, and how well it fits.
-  for (const char* told : {"date", "program_version", "command", "processor", "driver", "clocks",
-                           "seed", "rejected", "drift", "residuals", "copies", "interference",
-                           "beside", "measured_for", "caches", "network", "collectives"}) {
+  for (const char* told :
+       {"date", "program_version", "command", "processor", "driver", "clocks", "seed", "rejected",
+        "drift", "residuals", "copies", "interference", "beside", "measured_for", "caches"}) {
     reader.get(told);
   }
   reader.finish();

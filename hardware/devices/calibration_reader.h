@@ -13,6 +13,8 @@ namespace interlock {
 const std::vector<std::string>& op_variant_names();
 /// Returns "other", "forward", "input-gradient" and "weight-gradient", by OpRole.
 const std::vector<std::string>& op_role_names();
+/// Returns "all-reduce", "all-gather", ..., by CollectiveKind.
+const std::vector<std::string>& collective_kind_names();
 
 /// Reads the model; adds a diagnostic for each mistake, and the model is then empty.
 std::shared_ptr<const CalibratedModel> read_calibration(const JsonNode& node,

@@ -84,6 +84,8 @@ struct Cluster {
   /// Links that have a part of their bandwidth only: (link, how many times less).
   std::vector<std::pair<LinkId, double>> slow_links = {};
   RealDevices executor = {};  // what runs a scenario for real
+  /// Collectives inside a node take the times that the device's calibration has of them.
+  bool calibrated_collectives = false;
 };
 
 /// Returns the place of the machine of `device` in cluster.machines: the one way to ask what it is.

@@ -62,7 +62,8 @@ std::vector<ContractKey> machine_keys(bool in_file) {
                     network_key("one ideal switch")};
   const Keys origin = {{"origin", map(text()), "", "Where each number comes from; not used."}};
   return joined({own, in_file ? Keys() : Keys{kinds_key()}, in_file ? Keys() : size_keys("Nodes."),
-                 origin, in_file ? Keys() : Keys{executor_key()}, running_cost_keys("unknown")});
+                 origin, in_file ? Keys() : Keys{executor_key(), collectives_key()},
+                 running_cost_keys("unknown")});
 }
 
 std::vector<ContractKey> named_keys() {
@@ -79,7 +80,8 @@ std::vector<ContractKey> named_keys() {
          "a rack where they fill no whole racks."},
         kinds_key(),
         network_key("the machine's"),
-        executor_key()},
+        executor_key(),
+        collectives_key()},
        running_cost_keys("the machine's")});
 }
 
@@ -94,7 +96,8 @@ std::vector<ContractKey> uniform_keys() {
        "What computes, as of a machine; without it only profiles can run."},
       {"link", object("cluster.link"), "required", "The link of each pair."},
       host_key(),
-      executor_key()};
+      executor_key(),
+      collectives_key()};
   return joined({own, running_cost_keys("unknown")});
 }
 
@@ -109,7 +112,8 @@ std::vector<ContractKey> mixed_keys() {
       {"name", text(), "the machines' names", "Name in results."},
       {"devices", whole(1, kMostDevices), "all of the machines", "Devices used, the first ones."},
       network_key("one ideal switch"),
-      executor_key()};
+      executor_key(),
+      collectives_key()};
 }
 
 /// Returns the rows of a cluster: of a machine by its name, of each kind; then of their parts.
@@ -393,7 +397,7 @@ void read_uniform(Section& reader, Cluster& cluster) {
 
 /// Reports what of a machine among others belongs to the whole cluster, or fits none that is mixed.
 void check_part(const Cluster& part, const JsonNode& node, Diagnostics& diagnostics) {
-  for (const char* key : {"network", "executor", "machines"}) {
+  for (const char* key : {"network", "executor", "collectives", "machines"}) {
     if (node.value->find(key) == nullptr) continue;
     report(diagnostics, node.child(key),
            "belongs to all machines together; expected it beside \"machines\"");
@@ -542,6 +546,7 @@ void read_object(const JsonNode& node, Joined joined, Cluster& cluster, Diagnost
   if (const auto executor = reader.get("executor")) {
     cluster.executor = read_real_devices(*executor, diagnostics);
   }
+  read_collectives_key(reader, cluster);
   reader.finish();
 }
 

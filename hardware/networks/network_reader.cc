@@ -378,4 +378,24 @@ void read_node_links(Section& reader, const Network& network, Machine& machine) 
   machine.pair_bandwidth = machine.port_bandwidth / std::max(1, all - 1);
 }
 
+ContractKey collectives_key() {
+  return {"collectives", contract::one_of({"links", "calibrated"}), "links",
+          "`calibrated`: those inside a node take the times that the device's calibration measured "
+          "among as many; where it did not, and else, what the links say."};
+}
+
+void read_collectives_key(Section& reader, Cluster& cluster) {
+  cluster.calibrated_collectives = reader.choice("collectives") == 1;
+  if (!cluster.calibrated_collectives) return;
+  const JsonNode node = reader.node().child("collectives");
+  if (!is_calibrated(cluster) || front_device(cluster).calibrated->collectives.empty()) {
+    report(reader.diagnostics(), node,
+           "the device's calibration has no \"network\"; expected \"links\", or devices of one "
+           "kind between which interlock calibrate has measured collectives");
+  }
+  if (cluster.executor.links != RealDevices::Links::Emulated) return;
+  report(reader.diagnostics(), node,
+         "emulated links take what the scenario says of them; expected \"links\"");
+}
+
 }  // namespace interlock

@@ -1,4 +1,4 @@
-// Reads what joins nodes ("network") and the devices of a node ("node_topology", "pcie").
+// Reads what joins nodes and devices ("network", "node_topology", "pcie"), and "collectives".
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
@@ -23,5 +23,10 @@ void read_network(const JsonNode& node, Cluster& cluster, Diagnostics& diagnosti
 ContractKey node_topology_key();
 /// Reads the optional "pcie" and "node_topology" of a machine whose devices per node are known.
 void read_node_links(Section& reader, const Network& network, Machine& machine);
+
+/// Returns the key that says what collectives take their times from.
+ContractKey collectives_key();
+/// Reads it; device and executor of the cluster are known.
+void read_collectives_key(Section& reader, Cluster& cluster);
 
 }  // namespace interlock

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/error.h"
+#include "hardware/devices/calibration_reader.h"
 #include "scenarios/contract/contract.h"
 #include "sim/plan/layer_layouts.h"
 
@@ -172,11 +173,8 @@ std::string layout_words(const Question& scenario) {
 }
 
 std::string name_of(CollectiveKind kind) {
-  static constexpr std::array kNames = {"all-reduce", "all-gather", "reduce-scatter",
-                                        "broadcast",  "reduce",     "all-to-all",
-                                        "shift",      "copy",       "halo exchange"};
-  static_assert(kNames.size() >= kCollectiveKinds, "a name for each");
-  return kNames[static_cast<std::size_t>(kind)];
+  CHECK(collective_kind_names().size() >= kCollectiveKinds, "a name for each");
+  return collective_kind_names()[static_cast<std::size_t>(kind)];
 }
 
 std::string name_of(MeshAxis axis) {

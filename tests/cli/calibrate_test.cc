@@ -71,6 +71,63 @@ TEST_CASE("a scenario runs on a measured device, and its result says what prices
   CHECK(result.find("step_time_s")->number > 0.25);
 }
 
+/// Returns the step time of two replicas, and checks that the run went well.
+double step_of_replicas(const Folder& folder, const std::vector<std::string>& sets) {
+  std::vector<std::string> arguments = {"simulate", "scenario.json", "--json", "-"};
+  for (const std::string& set : sets) arguments.insert(arguments.end(), {"--set", set});
+  const Outcome run = run_program(arguments, folder.path());
+  CAPTURE(run.err);
+  REQUIRE(run.exit_code == 0);
+  return parse_json(run.out, "stdout").find("step_time_s")->number;
+}
+
+TEST_CASE("measured collectives change the step of replicas by what a person adds up") {
+  // Two layers of 32 x 32 and 32, and a readout of 32 x 10 and 10, in fp32.
+  constexpr double kBytes = 4 * (2 * (32 * 32 + 32) + 32 * 10 + 10);
+  std::string device = kDevice;
+  const std::string where = "\"stream\": ";
+  device.replace(device.find(where), where.size(), R"("network": [
+      {"collective": "all-reduce", "members": 2, "latency_s": 0.5, "bytes_per_s": 1e5},
+      {"collective": "reduce-scatter", "members": 2, "latency_s": 0.25, "bytes_per_s": 2e5},
+      {"collective": "all-gather", "members": 2, "latency_s": 0.125, "bytes_per_s": 4e5}],
+    "stream": )");
+  const Folder folder;
+  folder.file("measured.json", device);
+  folder.file("scenario.json", kScenario);
+  const std::vector<std::string> replicas = {
+      "parallel={\"data\": 2, \"pipeline\": 1, \"overlap_gradients\": false}",
+      "training.global_batch_size=128"};
+  std::vector<std::string> calibrated = replicas;
+  calibrated.emplace_back("cluster.collectives=calibrated");
+  INFO("an all-reduce among two sends all bytes once; the links carry them at 1 GB/s");
+  CHECK(step_of_replicas(folder, calibrated) - step_of_replicas(folder, replicas) ==
+        doctest::Approx(0.5 + kBytes / 1e5 - kBytes / 1e9).epsilon(1e-9));
+  std::vector<std::string> divided = replicas, measured = calibrated;
+  for (auto* sets : {&divided, &measured}) sets->emplace_back("parallel.zero_stage=1");
+  INFO("a reduce-scatter and an all-gather send half of them each");
+  CHECK(step_of_replicas(folder, measured) - step_of_replicas(folder, divided) ==
+        doctest::Approx(0.375 + kBytes / 2 * (1 / 2e5 + 1 / 4e5) - kBytes / 1e9).epsilon(1e-9));
+}
+
+TEST_CASE("collectives that were not measured, or that links are to imitate, are refused") {
+  const Folder folder;
+  folder.file("measured.json", kDevice);
+  folder.file("scenario.json", kScenario);
+  const Outcome none = run_program(
+      {"check", "scenario.json", "--set", "cluster.collectives=calibrated"}, folder.path());
+  CAPTURE(none.err);
+  CHECK(none.exit_code == 2);
+  CHECK(none.err.find("/cluster/collectives: the device's calibration has no \"network\"") !=
+        std::string::npos);
+  const Outcome emulated =
+      run_program({"check", "scenario.json", "--set", "cluster.collectives=calibrated", "--set",
+                   R"(cluster.executor={"kind": "cpu", "links": "emulated"})"},
+                  folder.path());
+  CAPTURE(emulated.err);
+  CHECK(emulated.exit_code == 2);
+  CHECK(emulated.err.find("emulated links take what the scenario says") != std::string::npos);
+}
+
 TEST_CASE("devices without measurements, and precisions that were not, are told") {
   const Folder folder;
   folder.file("measured.json", kDevice);

@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
+#include <thread>
 
 #include "base/draws.h"
 #include "base/error.h"
@@ -14,6 +17,7 @@
 #include "validate/calibration/cpu_kernels.h"
 #include "validate/calibration/probe_grid.h"
 #include "validate/calibration/protocol.h"
+#include "validate/cpu/cpu_collectives.h"
 
 namespace interlock::calibration_test {
 
@@ -210,6 +214,57 @@ TEST_CASE("collectives are fitted by what each member sends, for each number of 
   CHECK(text.find(R"("collective": "reduce-scatter", "members": 4, "latency_s")") !=
         std::string::npos);
   CHECK(read_back(calibration).calibrated);
+}
+
+TEST_CASE("what replicas on threads exchange is calibrated by bytes and number of threads") {
+  std::vector<Work> asked;
+  Bench bench = known_bench(0, asked);
+  add_collectives(bench);
+  if (!bench.collective) {
+    MESSAGE("one processor: a thread has no other to exchange with");
+    return;
+  }
+  const auto threads = static_cast<int>(std::thread::hardware_concurrency());
+  CHECK(bench.most_members == threads);
+  bench.most_members = std::min(threads, 4);
+  bench.most_exchanged = Bytes(1 << 18);
+  const Calibration calibration = calibrate(bench, {.quick = true});
+  const std::string text = device_file(calibration, {});
+  const JsonValue file = parse_json(text, "threads.json");
+  std::map<std::pair<std::string, int>, double> last;  // bytes, by collective and members
+  int rows = 0;
+  for (const JsonValue& row : file.find("calibration")->find("collectives")->items) {
+    const auto members = static_cast<int>(row.find("members")->number);
+    CHECK(members >= 2);
+    CHECK(members <= threads);
+    double& before = last[{row.find("collective")->text, members}];
+    CHECK(row.find("bytes")->number > before);
+    before = row.find("bytes")->number;
+    CHECK(row.find("seconds")->number > 0);
+    ++rows;
+  }
+  CHECK(rows == 6 * static_cast<int>(last.size()));
+  std::set<std::string> kinds;
+  for (const auto& [what, bytes] : last) kinds.insert(what.first);
+  CHECK(kinds == std::set<std::string>{"all-gather", "all-reduce", "reduce-scatter"});
+  CHECK(last.count({"all-reduce", bench.most_members}) == 1);
+  CHECK(last.count({"all-reduce", 2}) == (bench.most_members == 3 ? 0 : 1));
+  const Device device = read_back(calibration);
+  REQUIRE(device.calibrated);
+  for (const MeasuredCollective& one : calibration.collectives) {
+    CHECK(calibrated_time(*device.calibrated, one.kind, one.members, one.bytes) > Seconds(0));
+  }
+}
+
+TEST_CASE("threads take part in as many collectives as are timed") {
+  for (const int members : {2, 3, 5}) {
+    for (const CollectiveKind kind :
+         {CollectiveKind::AllReduce, CollectiveKind::AllGather, CollectiveKind::ReduceScatter}) {
+      const Readings readings = time_cpu_collective(kind, members, Bytes(4000), 7);
+      CHECK(readings.busy.size() == 7);
+      CHECK(readings.wall.size() == 7);
+    }
+  }
 }
 
 TEST_CASE("probes are the works that models ask for") {

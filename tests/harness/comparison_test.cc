@@ -124,6 +124,38 @@ TEST_CASE("a run that stood still between its steps is an error of the replay") 
   CHECK(comparison.op_model.mape == doctest::Approx(1));  // alone half as long, see made()
 }
 
+TEST_CASE("collectives that take longer than predicted are told by themselves") {
+  const Seconds late(0.010);
+  for (const int zero_stage : {0, 1}) {
+    const SmallTraining training = make_training(
+        {.model = kResidualMlp, .devices = 4, .replicas = 2, .zero_stage = zero_stage, .steps = 6});
+    const ScenarioResult predicted = predict(training.plan, 2, 4);
+    Program slower = lower_plan(training.plan, 6);
+    for (Collective& one : slower.collectives) one.latency += late;
+    MeasuredRun run;
+    run_native(slower, log_sink(run.log));
+    for (const Span& span : run.log.spans) {
+      const Seconds took = slower.ops[span.op].duration;
+      run.samples.push_back({span.op, span.micro_batch, took, took});
+    }
+    const Comparison comparison = compare_runs(
+        predicted.measurement, run, {.name = "late sums", .fill = 2, .measure = {.steps = 4}});
+    INFO("of each of two stages a sum, or under ZeRO 1 two halves of one");
+    REQUIRE(comparison.collectives.size() == (zero_stage == 0 ? 2 : 4));
+    double errors = 0;
+    for (const CollectiveComparison& one : comparison.collectives) {
+      CHECK(one.members == 2);
+      CHECK((one.measured - one.predicted).value() == doctest::Approx(late.value()));
+      errors += late / one.measured / static_cast<double>(comparison.collectives.size());
+    }
+    CHECK(comparison.collective_model.mape == doctest::Approx(errors));
+    CHECK(comparison.op_model.mape == doctest::Approx(0));
+    const std::string kind = zero_stage == 0 ? "all-reduce" : "reduce-scatter";
+    const std::string json = validation_json({comparison}, "");
+    CHECK(json.find("\"collective\": \"" + kind + "\"") != std::string::npos);
+  }
+}
+
 TEST_CASE("the measured timeline has the step that is compared, by either clock") {
   const SmallTraining training = make_training({.model = kResidualMlp, .devices = 2, .steps = 6});
   const ScenarioResult predicted = predict(training.plan, 2, 4);

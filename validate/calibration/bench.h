@@ -82,6 +82,10 @@ struct Bench {
   /// base/exchange.h. Empty: there is one device, or nothing that joins them.
   std::function<Readings(CollectiveKind kind, int members, Bytes bytes, int count)> collective;
   int most_members = 1;
+  std::vector<CollectiveKind> collectives = {CollectiveKind::AllReduce, CollectiveKind::AllGather,
+                                             CollectiveKind::ReduceScatter,
+                                             CollectiveKind::AllToAll};  // that it can time
+  Bytes most_exchanged = Bytes(1 << 28);                                 // of a collective
 };
 
 /// This machine's processors, one thread at a time, with kernels on Eigen; fp32 only.

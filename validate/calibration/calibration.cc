@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "hardware/devices/calibrated_model.h"
 #include "hardware/devices/device.h"
 #include "validate/calibration/least_squares.h"
 #include "validate/calibration/model_fit.h"
@@ -111,19 +112,19 @@ std::optional<LinkSpeed> link_of(const Bench& bench, const CalibrationOptions& o
   return fit_link(messages);
 }
 
-/// Times four collectives by size, among all devices and among halves of them.
+/// Times each collective by size, among all devices and among halves of them.
 void time_collectives(const Bench& bench, const CalibrationOptions& options, Calibration& result) {
   if (!bench.collective) return;
-  constexpr double kLeast = 16384, kMost = 1 << 28;
+  constexpr double kLeast = 16384;
+  const double growth = bench.most_exchanged.value() / kLeast;
   const int sizes = options.quick ? 6 : 12, readings = protocol_of(options).readings;
-  for (const CollectiveKind kind : {CollectiveKind::AllReduce, CollectiveKind::AllGather,
-                                    CollectiveKind::ReduceScatter, CollectiveKind::AllToAll}) {
+  for (const CollectiveKind kind : bench.collectives) {
     for (int members = bench.most_members; members >= 2; members /= 2) {
       std::vector<StreamPoint> points;
       for (int i = 0; i < sizes; ++i) {
-        // Numbers of two bytes, as many for each member.
-        const double unit = 2.0 * members;
-        const double even = kLeast * std::pow(kMost / kLeast, i / (sizes - 1.0));
+        // Numbers of four bytes at most, as many for each member.
+        const double unit = 4.0 * members;
+        const double even = kLeast * std::pow(growth, i / (sizes - 1.0));
         const Bytes bytes(std::max(1.0, std::floor(even / unit)) * unit);
         const Sample one = sample_of({}, bench.collective(kind, members, bytes, readings));
         result.collectives.push_back({kind, members, bytes, one.time, one.low, one.high});
@@ -135,11 +136,6 @@ void time_collectives(const Bench& bench, const CalibrationOptions& options, Cal
 }
 
 }  // namespace
-
-Bytes sent_by_each(CollectiveKind kind, int members, Bytes bytes) {
-  const double share = (members - 1.0) / members;
-  return bytes * (kind == CollectiveKind::AllReduce ? 2 * share : share);
-}
 
 LinkSpeed fit_link(const std::vector<StreamPoint>& messages) {
   CHECK(messages.size() > 1, "messages of two sizes");

@@ -73,8 +73,4 @@ Calibration calibrate(const Bench& bench, const CalibrationOptions& options);
 /// REQUIRES: two sizes at least.
 LinkSpeed fit_link(const std::vector<StreamPoint>& messages);
 
-/// Returns the bytes that each of `members` sends in a collective by a ring or, of an all-to-all,
-/// to all others. Source: Thakur, Rabenseifner and Gropp, IJHPCA 19(1), 2005.
-Bytes sent_by_each(CollectiveKind kind, int members, Bytes bytes);
-
 }  // namespace interlock

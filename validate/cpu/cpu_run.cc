@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "validate/stage/shard.h"
+#include "validate/cpu/replica_exchange.h"
 
 namespace interlock {
 namespace {
@@ -164,21 +164,7 @@ void join(RunOnCpu& run, int event, int rank, int micro_batch) {
   }
 }
 
-/// Returns the shard of replica `number` of a block.
-Block own_block(const Block& block, std::int64_t shard_bytes, std::size_t number) {
-  const auto [begin, bytes] = shard_of(block.bytes, shard_bytes, number);
-  return {.data = block.data + begin, .bytes = bytes};
-}
-
-/// Clears all of a block but the shard of replica `number`.
-void clear_others(StageDevice& device, const Block& block, const Block& shard) {
-  const std::int64_t before = shard.data - block.data;
-  device.clear(block.data, before);
-  device.clear(shard.data + shard.bytes, block.bytes - before - shard.bytes);
-}
-
-/// Carries out a collective of the replicas of a stage: each gets the mean of the gradients of all,
-/// or of its shard of them, added up in the order of their ranks, or the weights of all shards.
+/// Carries out a collective that all replicas of a stage have joined, in the order of their ranks.
 void exchange(RunOnCpu& run, int event, int micro_batch) {
   Joined joined;
   {
@@ -189,35 +175,8 @@ void exchange(RunOnCpu& run, int event, int micro_batch) {
   std::vector<Block> blocks;
   for (const auto& [rank, given] : joined) blocks.push_back(given.second);
   const int stage = joined.begin()->second.first;
-  StageDevice& device = *run.devices[static_cast<std::size_t>(stage)];
-  const std::int64_t shard_bytes = run.stage(stage).shard_bytes();
-  const CollectiveKind kind = kind_of(run, event);
-  const Block& first = blocks.front();
-  if (kind != CollectiveKind::AllGather) {
-    for (std::size_t i = 1; i < blocks.size(); ++i) device.add(blocks[i], first);
-    device.scale(first, 1.0 / static_cast<double>(blocks.size()));
-  }
-  if (kind == CollectiveKind::AllReduce) {
-    for (std::size_t i = 1; i < blocks.size(); ++i) {
-      device.copy(blocks[i].data, first.data, first.bytes);
-    }
-    return;
-  }
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    const Block shard = own_block(blocks[i], shard_bytes, i);
-    if (kind == CollectiveKind::AllGather) {
-      for (std::size_t to = 0; to < blocks.size(); ++to) {
-        if (to == i) continue;
-        device.copy(own_block(blocks[to], shard_bytes, i).data, shard.data, shard.bytes);
-      }
-    } else if (i > 0) {
-      device.copy(shard.data, own_block(first, shard_bytes, i).data, shard.bytes);
-      clear_others(device, blocks[i], shard);
-    }
-  }
-  if (kind == CollectiveKind::ReduceScatter) {
-    clear_others(device, first, own_block(first, shard_bytes, 0));
-  }
+  exchange_replicas(*run.devices[static_cast<std::size_t>(stage)], kind_of(run, event), blocks,
+                    run.stage(stage).shard_bytes());
 }
 
 Outcome finish(RunOnCpu& run) {

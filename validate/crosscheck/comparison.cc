@@ -44,13 +44,34 @@ std::vector<OpComparison> compare_ops(const Program& program, const MeasuredRun&
   return ops;
 }
 
+std::vector<CollectiveComparison> compare_collectives(const Program& program, const TraceLog& log,
+                                                      int first) {
+  OpTimes times;  // by collective
+  for (const CollectiveSpan& span : log.collectives) {
+    if (span.micro_batch < first) continue;
+    times[span.collective].push_back((span.end - span.start).value());
+  }
+  std::vector<CollectiveComparison> collectives;
+  for (const auto& [number, measured] : times) {
+    const Collective& one = program.collectives[static_cast<std::size_t>(number)];
+    const auto& ranks = program.communicators[static_cast<std::size_t>(one.communicator)].ranks;
+    collectives.push_back({one.kind, one.stage, static_cast<int>(ranks.size()), one.bytes,
+                           one.latency + one.occupancy, Seconds(median_of(measured))});
+  }
+  return collectives;
+}
+
 void fill_errors(Comparison& comparison) {
-  std::vector<double> model, interference;
+  std::vector<double> model, interference, collectives;
   for (const OpComparison& op : comparison.ops) {
     const Seconds truth = op.alone.value_or(op.measured);
     if (truth > Seconds(0)) model.push_back(op.predicted / truth - 1);
     if (op.alone && *op.alone > Seconds(0)) interference.push_back(op.measured / *op.alone - 1);
   }
+  for (const CollectiveComparison& one : comparison.collectives) {
+    if (one.measured > Seconds(0)) collectives.push_back(one.predicted / one.measured - 1);
+  }
+  comparison.collective_model = error_summary(collectives);
   comparison.op_model = error_summary(model);
   comparison.interference = error_summary(interference);
 }
@@ -149,6 +170,7 @@ Comparison compare_runs(const Measurement& predicted, const MeasuredRun& run,
       .wall = seen.metrics.step_time,
       .spread = spread_of(step_times(program, wall ? run.log : replayed.log), fill),
       .ops = compare_ops(program, run, fill * program.micro_batches, clock),
+      .collectives = compare_collectives(program, run.log, fill * program.micro_batches),
       .devices = compare_devices(predicted.metrics, measured, run.peaks)};
   // Memory is that of the run, whatever the clock.
   for (std::size_t r = 0; r < comparison.devices.size(); ++r) {

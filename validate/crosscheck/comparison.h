@@ -42,6 +42,15 @@ struct OpComparison {
   std::optional<Seconds> alone;  // measured one after the other, on an idle device
 };
 
+/// One collective of a stage: its time alone by the cluster's links or by a calibration, and the
+/// median on the wall over the measured steps.
+struct CollectiveComparison {
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  int stage = 0, members = 0;
+  Bytes bytes;
+  Seconds predicted, measured;
+};
+
 /// A run of real work and everything that was found out beside it.
 struct MeasuredRun {
   TraceLog log;
@@ -66,6 +75,8 @@ struct Comparison {
   double spread = 0;                      // of measured steps: (p95 - median) / median
   std::vector<OpComparison> ops;
   ErrorSummary op_model, interference;  // over `ops`, weighted equally
+  std::vector<CollectiveComparison> collectives;
+  ErrorSummary collective_model;  // over `collectives`, likewise
   std::vector<DeviceComparison> devices;
   std::optional<ExecutionRecord> execution;  // of a run on GPUs
   double end_to_end_error() const { return predicted / measured - 1; }

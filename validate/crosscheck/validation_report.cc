@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "reports/result/execution_report.h"
 #include "reports/terminal/layout.h"
+#include "reports/words/mesh_words.h"
 #include "reports/words/scale.h"
 #include "validate/crosscheck/validation.h"
 
@@ -29,6 +30,15 @@ Json json_of(const OpComparison& op) {
           {"predicted_s", op.predicted.value()},
           {"measured_s", op.measured.value()},
           {"alone_s", op.alone ? Json(op.alone->value()) : Json(nullptr)}};
+}
+
+Json json_of(const CollectiveComparison& one) {
+  return {{"collective", name_of(one.kind)},
+          {"stage", one.stage},
+          {"members", one.members},
+          {"bytes", one.bytes.value()},
+          {"predicted_s", one.predicted.value()},
+          {"measured_s", one.measured.value()}};
 }
 
 Json json_of(const DeviceComparison& device) {
@@ -57,11 +67,16 @@ Json json_of(const Comparison& comparison, const std::string& prediction) {
              comparison.from_alone ? Json(*comparison.from_alone_error()) : Json(nullptr)},
             {"spread", comparison.spread},
             {"op_model_error", json_of(comparison.op_model)},
-            {"interference", json_of(comparison.interference)}};
+            {"interference", json_of(comparison.interference)},
+            {"collective_error", json_of(comparison.collective_model)}};
   for (const DeviceComparison& device : comparison.devices) {
     json["devices"].push_back(json_of(device));
   }
   for (const OpComparison& op : comparison.ops) json["ops"].push_back(json_of(op));
+  json["collectives"] = Json::array();
+  for (const CollectiveComparison& one : comparison.collectives) {
+    json["collectives"].push_back(json_of(one));
+  }
   json["execution"] = execution_json(comparison.execution);
   return json;
 }
@@ -97,6 +112,8 @@ std::vector<Cell> row_of(const Comparison& comparison, const Scale& time) {
       {comparison.from_alone ? signed_percent(*comparison.from_alone_error()) : kUnknown},
       {fixed(100 * comparison.op_model.mape, 1)},
       {comparison.interference.count > 0 ? signed_percent(comparison.interference.bias) : kUnknown},
+      {comparison.collectives.empty() ? kUnknown
+                                      : fixed(100 * comparison.collective_model.mape, 1)},
       {signed_percent(worst_busy_error(comparison))},
       {fixed(worst_memory_error(comparison), 0)},
       {scaled(comparison.wall.value(), time)},
@@ -171,6 +188,7 @@ Grid validation_grid(const std::vector<Comparison>& comparisons) {
                         {"Alone", "%"},
                         {"Ops", "%"},
                         {"Beside", "%"},
+                        {"Sums", "%"},
                         {"Busy", "points"},
                         {"Memory", "B"},
                         {"Wall", time.unit},
@@ -183,7 +201,8 @@ std::vector<std::string> validation_notes(const std::vector<Comparison>& compari
   std::vector<std::string> notes = {
       "Error: of the predicted step time. Replay: of a simulation with the times of ops in the "
       "run; Alone: with those of ops alone. Ops: mean error of predicted ops, alone. Beside: how "
-      "much longer ops take beside others. Busy, Memory: the largest errors of a device. Wall: the "
+      "much longer ops take beside others. Sums: mean error of collectives. Busy, Memory: the "
+      "largest errors of a device. Wall: the "
       "step on the wall. Spread: 95th step over the median."};
   const bool processors = std::any_of(
       comparisons.begin(), comparisons.end(),

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "tests/cuda/emulator/emulated_gpu.h"
+#include "tests/cuda/emulator/refusals.h"
 
 namespace emulated {
 
@@ -49,10 +50,12 @@ CUresult device_get_resource(CUdevice, CUdevResource* resource, CUdevResourceTyp
 }
 CUresult split(CUdevResource* groups, unsigned* count, const CUdevResource* whole,
                CUdevResource* rest, unsigned flags, unsigned least) {
+  const bool refused = refuses(Refusal::Split);
+  if (refused && groups != nullptr) return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
   const unsigned step = flags == 0 ? 8 : 2;
   const unsigned size = (least + step - 1) / step * step, most = whole->sm.smCount / size;
   if (groups == nullptr) {
-    *count = most;
+    *count = refused && most > 0 ? most - 1 : most;  // clusters of unequal size
     return CUDA_SUCCESS;
   }
   *count = std::min(*count, most);

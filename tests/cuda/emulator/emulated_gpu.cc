@@ -9,6 +9,8 @@
 #include <cstring>
 #include <ctime>
 
+#include "tests/cuda/emulator/refusals.h"
+
 namespace emulated {
 
 namespace {
@@ -260,7 +262,7 @@ void EmulatedGpus::run_graph(const Graph& graph) {
 }
 
 void* EmulatedGpus::allocate(std::size_t bytes) {
-  if (bytes > free_bytes()) return nullptr;
+  if (bytes > free_bytes() || refuses(Refusal::Allocation)) return nullptr;
   // Apart, and of any size, so that an address checker sees every end.
   void* begin = nullptr;
   if (posix_memalign(&begin, 256, bytes) != 0) return nullptr;

@@ -8,8 +8,8 @@
 // enforces (a stream belongs to its device, a capture takes in only what joined it) are enforced.
 // EMULATED_GPUS, EMULATED_MIB and EMULATED_SEED say how many there are, how much memory each has
 // and which order is drawn; EMULATED_CAPABILITY (90) what they can, EMULATED_OLD_DRIVER that the
-// driver knows no green contexts. What this does not show: speed, caches, threads of a warp that
-// run apart.
+// driver knows no green contexts; EMULATED_REFUSALS what is refused, see refusals.h. What this does
+// not show: speed, caches, threads of a warp that run apart.
 #pragma once
 
 #include <cuda_runtime.h>

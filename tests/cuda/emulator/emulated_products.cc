@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "tests/cuda/emulator/emulated_gpu.h"
+#include "tests/cuda/emulator/refusals.h"
 
 using emulated::EmulatedGpus;
 
@@ -202,11 +203,23 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
                                               cublasLtMatmulPreference_t preference, int,
                                               cublasLtMatmulHeuristicResult_t* results,
                                               int* count) {
-  if (!fits(*as<Operation>(operation), *as<Layout>(a), *as<Layout>(b), *as<Layout>(d))) {
+  const Operation& asked = *as<Operation>(operation);
+  const Layout& made = *as<Layout>(d);
+  if (!fits(asked, *as<Layout>(a), *as<Layout>(b), made)) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
+  *count = 0;
+  const auto shape = static_cast<std::uint64_t>(made.rows * 65536 + made.columns);
+  const std::uint32_t alignment = as<Preference>(preference)->alignment;
+  const bool bias = asked.epilogue == CUBLASLT_EPILOGUE_BIAS;
+  if (bias && emulated::refuses(emulated::Refusal::Epilogue, shape)) {
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+  if (alignment < 16 && emulated::refuses(emulated::Refusal::Alignment, shape ^ alignment)) {
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
   *results = {};
-  results->algo.data[0] = as<Preference>(preference)->alignment;
+  results->algo.data[0] = alignment;
   results->wavesCount = 1;
   *count = 1;
   return CUBLAS_STATUS_SUCCESS;

@@ -170,5 +170,22 @@ TEST_CASE("a driver without partitions, and a GPU without kernels, end a run wit
   }
 }
 
+TEST_CASE("whatever a machine refuses, the program trains or ends with a sentence") {
+  const Folder folder;
+  int trained = 0;
+  for (int seed = 9; seed <= 26; ++seed) {
+    CAPTURE(seed);
+    const Outcome run =
+        run_with(folder, "EMULATED_REFUSALS=" + std::to_string(seed), "train c.json --steps 2");
+    CAPTURE(run.err);
+    trained += run.exit_code == 0 ? 1 : 0;
+    if (run.exit_code == 0) continue;
+    CHECK(run.exit_code == 2);
+    CHECK(run.err.size() > 20);
+  }
+  CHECK(trained > 0);
+  CHECK(trained < 18);
+}
+
 }  // namespace
 }  // namespace interlock::emulated_program_test

@@ -133,6 +133,58 @@ TEST_CASE("a class without calibration is priced by rates and efficiencies") {
              PricedBy::Datasheet, 1e-3);
 }
 
+/// kDevice whose members were timed: two by sizes, four by nothing but a fit.
+std::string with_network() {
+  std::string text = kDevice;
+  const std::string where = "\"stream\": ";
+  return text.replace(text.find(where), where.size(), R"("network": [
+      {"collective": "all-reduce", "members": 2, "latency_s": 1e-5, "bytes_per_s": 1e9},
+      {"collective": "all-reduce", "members": 4, "latency_s": 2e-5, "bytes_per_s": 3e9}],
+    "collectives": [
+      {"collective": "all-reduce", "members": 2, "bytes": 1e6, "seconds": 1e-3, "low_s": 9e-4},
+      {"collective": "all-reduce", "members": 2, "bytes": 4e6, "seconds": 8e-3, "high_s": 9e-3},
+      {"collective": "all-reduce", "members": 2, "bytes": 5e6, "seconds": 7e-3}],
+    "stream": )");
+}
+
+TEST_CASE("collectives take what was measured by size, and what was fitted where no size was") {
+  const Device device = read(with_network());
+  const auto seconds = [&](int members, double bytes) {
+    const auto time =
+        calibrated_time(*device.calibrated, CollectiveKind::AllReduce, members, Bytes(bytes));
+    REQUIRE(time);
+    return time->value();
+  };
+  CHECK(seconds(2, 1e6) == doctest::Approx(1e-3).epsilon(1e-12));
+  CHECK(seconds(2, 2e6) == doctest::Approx(std::sqrt(1e-3 * 8e-3)));  // half way in octaves
+  CHECK(seconds(2, 5e6) == doctest::Approx(8e-3).epsilon(1e-12));     // no less than fewer bytes
+  CHECK(seconds(2, 1e7) == doctest::Approx(16e-3).epsilon(1e-12));
+  INFO("below the least size: from the latency to its time");
+  CHECK(seconds(2, 5e5) == doctest::Approx((1e-5 + 1e-3) / 2).epsilon(1e-12));
+  CHECK(seconds(2, 1) == doctest::Approx(1e-5).epsilon(1e-3));
+  INFO("each of four sends 2 x 3 / 4 of 6 MB");
+  CHECK(seconds(4, 6e6) == doctest::Approx(2e-5 + 9e6 / 3e9).epsilon(1e-12));
+  CHECK_FALSE(calibrated_time(*device.calibrated, CollectiveKind::AllReduce, 3, Bytes(1e6)));
+  CHECK_FALSE(calibrated_time(*device.calibrated, CollectiveKind::AllGather, 2, Bytes(1e6)));
+  CHECK(read(kDevice).calibrated->collectives.empty());
+}
+
+TEST_CASE("mistakes in measured collectives are told with the place that they are at") {
+  const std::string text = with_network();
+  CHECK(mistakes_of(text, "\"bytes\": 5e6", "\"bytes\": 4e6")
+            .find("/calibration/collectives/2: expected more bytes than the row before it") !=
+        std::string::npos);
+  CHECK(mistakes_of(text, "\"members\": 4", "\"members\": 2")
+            .find("/calibration/network/1: a second fit of one collective") != std::string::npos);
+  CHECK(mistakes_of(text, "\"members\": 2, \"bytes\": 4e6", "\"members\": 3, \"bytes\": 4e6")
+            .find("/calibration/collectives/1: a collective that \"network\" has no fit of") !=
+        std::string::npos);
+  CHECK(mistakes_of(text, "\"bytes_per_s\": 3e9", "\"bytes_per_s\": 0")
+            .find("/calibration/network/1/bytes_per_s") != std::string::npos);
+  CHECK(mistakes_of(text, "\"seconds\": 8e-3", "\"seconds\": 0")
+            .find("/calibration/collectives/1/seconds") != std::string::npos);
+}
+
 TEST_CASE("mistakes in a calibration are told with the place that they are at") {
   const std::string text = kDevice;
   CHECK(mistakes_of(text, "1e-3}, {\"bytes\": 4e6", "1e-3}, {\"bytes\": 4e5")

@@ -34,7 +34,7 @@ inline std::vector<std::string> network_documents() {
   "cluster": {"kind": "machine", "device": "t4", "devices_per_node": 2, "nodes": 4,
               "port": {"bandwidth": "9 GB/s"}, "cards": {"bandwidth": "3 GB/s"},
               "pcie": {"sockets": 1, "switches": 2, "uplink": {"bandwidth": "9 GB/s"}},
-              "executor": {"kind": "cuda"}, "origin": {"device": "made up"},
+              "executor": {"kind": "cuda"}, "collectives": "links", "origin": {"device": "made up"},
               "network": {"kind": "dragonfly", "groups": 2, "routers_per_group": 2,
                           "nodes_per_router": 1, "local": {"bandwidth": "9 GB/s"},
                           "global": {"bandwidth": "9 GB/s"}}},

@@ -56,6 +56,7 @@ const std::set<std::string> kNeedsTheLoader = {
     "module_stages_beside_a_list",
     "module_stages_do_not_divide",
     "chunks_missing",
+    "collectives_not_measured",
     "contention_without_rates",
     "context_of_sequence",
     "degrees_absurd",
