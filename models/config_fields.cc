@@ -217,15 +217,11 @@ constexpr std::string_view kListed[] = {"n_routed_experts", "num_experts_per_tok
                                         "n_shared_experts", "moe_intermediate_size"};
 
 /// Fields that shape a model as no key of ours can say.
-constexpr std::string_view kUnmodelled[] = {"is_encoder_decoder",
-                                            "add_cross_attention",
-                                            "index_topk_freq",
-                                            "indexer_types",
-                                            "lm_head_bias",
-                                            "laurel_rank",
-                                            "num_kv_shared_layers",
-                                            "mtp_hybrid_override_pattern",
-                                            "hidden_size_per_layer_input"};
+constexpr std::string_view kUnmodelled[] = {"is_encoder_decoder",    "add_cross_attention",
+                                            "index_topk_freq",       "indexer_types",
+                                            "lm_head_bias",          "laurel_rank",
+                                            "num_kv_shared_layers",  "mtp_hybrid_override_pattern",
+                                            "mtp_layers_block_type", "hidden_size_per_layer_input"};
 
 /// Fields that change neither time nor memory of a training.
 constexpr std::string_view kSilent[] = {
@@ -453,7 +449,17 @@ ConfigFields::ConfigFields(const JsonNode& config, const ConfigType* type, Diagn
     }
     for (const JsonMember& inner : value.members) read(config.child(name), inner, type);
   }
+  count_layers();
   if (type == nullptr && !unknown_.empty()) refuse_unknown();
+}
+
+/// Newer files of Nemotron-H say the kind of each layer, and by that how many there are.
+void ConfigFields::count_layers() {
+  const auto layers = std::ranges::find(fields_, "num_hidden_layers", &JsonMember::first);
+  const JsonValue* kinds = find("layer_types");
+  if (layers == fields_.end() || find("hybrid_override_pattern") == nullptr) return;
+  if (kinds == nullptr || kinds->items.empty() || layers->second.written != nullptr) return;
+  layers->second.number = static_cast<double>(kinds->items.size());
 }
 
 /// An unknown class is known by its fields alone, so that each of them has to be.

@@ -48,6 +48,8 @@ class ConfigFields {
   /// Reads a member of `place`, which is the configuration or a part of it.
   void read(const JsonNode& place, const JsonMember& member, const ConfigType* type);
   void refuse_unknown() const;
+  /// Puts the number of layers, where it is not written, to that of their kinds.
+  void count_layers();
 
   JsonNode config_;
   Diagnostics& diagnostics_;

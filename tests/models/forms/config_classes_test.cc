@@ -80,12 +80,18 @@ TEST_CASE("newer hybrids of Nemotron name their layers, older ones have letters"
     return blocks_of(R"({"base": {"model_type": "nemotron_h", "hidden_size": 64,
         "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
         "intermediate_size": 96, "moe_intermediate_size": 32, "n_routed_experts": 4,
-        "num_experts_per_tok": 2, "vocab_size": 10, "num_hidden_layers": 4, "mamba_num_heads": 8,
-        "mamba_head_dim": 16, )" +
+        "num_experts_per_tok": 2, "vocab_size": 10, "mamba_num_heads": 8, "mamba_head_dim": 16, )" +
                      layers + R"(}, "sequence_length": 8})");
   };
   CHECK(nemotron(R"("layers_block_type": ["mamba", "moe", "attention", "mlp"])") ==
-        nemotron(R"("hybrid_override_pattern": "ME*-")"));
+        nemotron(R"("num_hidden_layers": 4, "hybrid_override_pattern": "ME*-")"));
+  INFO("names say how many layers there are, too");
+  CHECK(nemotron(R"("layers_block_type": ["mamba", "moe", "attention", "mlp", "moe"])").size() ==
+        5);
+  const auto later = mistakes(R"({"model_type": "nemotron_h", "num_hidden_layers": 1,
+      "layers_block_type": ["mamba"], "mtp_layers_block_type": ["attention", "moe"], "sequence_length": 8})");
+  REQUIRE(!later.empty());
+  CHECK(later.front().find("/mtp_layers_block_type") != std::string::npos);
   const auto wrong = mistakes(R"({"model_type": "nemotron_h", "num_hidden_layers": 1,
       "layers_block_type": ["conv"], "sequence_length": 8})");
   REQUIRE(!wrong.empty());

@@ -45,8 +45,10 @@ Count attention(const Fields& f, bool gated) {
 
 Count experts(const Fields& f, double products, double shared) {
   const double h = f("hidden_size"), each = f("moe_intermediate_size");
+  const double read = f("moe_latent_size", h), latents = read < h ? 2 * h * read : 0;
   const double router = h * f("n_routed_experts", f("num_experts"));
-  return {products * h * (f("num_experts_per_tok") * each + shared) + router, 0};
+  const double chosen = f("num_experts_per_tok") * each;
+  return {products * (read * chosen + h * shared) + latents + router, 0};
 }
 
 Count mamba(const Fields& f) {
@@ -63,9 +65,20 @@ Count delta(const Fields& f) {
           f("linear_conv_kernel_dim") * (2 * keys + heads * size) + 4 * heads * size * size};
 }
 
+/// The letters of the layers, which newer files say in words.
+std::string letters(const JsonValue& config) {
+  const JsonValue* words = config.find("layers_block_type");
+  if (words == nullptr) return config.find("hybrid_override_pattern")->text;
+  std::string all;
+  for (const JsonValue& word : words->items) {
+    all += word.text == "mamba" ? 'M' : word.text == "attention" ? '*' : 'E';
+  }
+  return all;
+}
+
 Count nemotron(const Fields& f) {
   Count all;
-  for (const char layer : f.config.find("hybrid_override_pattern")->text) {
+  for (const char layer : letters(f.config)) {
     if (layer == 'M') all += mamba(f);
     if (layer == '*') all += attention(f, false);
     if (layer == '-') all += {2 * f("hidden_size") * f("intermediate_size"), 0};
@@ -141,11 +154,13 @@ double flops_of(const ModelGraph& graph, bool weights_alone) {
 TEST_CASE("a step of each hybrid has the flops that Megatron-LM counts") {
   for (const Hybrid& hybrid : {Hybrid{"nemotron-h-56b", nemotron},
                                {"nemotron-3-nano-30b-a3b", nemotron},
+                               {"nemotron-3-ultra", nemotron},
                                {"granite-4.0-h-micro", granite},
                                {"granite-4.0-h-tiny", granite},
                                {"qwen3-next-80b-a3b", qwen},
                                {"qwen3.5-27b", qwen},
                                {"qwen3.5-35b-a3b", qwen},
+                               {"qwen3.5-397b-a17b", qwen},
                                {"llama-3.3-nemotron-super-49b", searched}}) {
     const std::string path = data_folder("tests/models/configs") + "/" + hybrid.name + ".json";
     const JsonValue whole = read_json_file(path);
