@@ -72,10 +72,16 @@ std::string titan_pipeline(ExportedPlan& e) {
   e.refuse_if(!says && !usual, "/parallel/stages",
               "counts layers of a stage, of which none make " + std::to_string(stages) +
                   " stages of " + std::to_string(modules) + " modules");
+  const Layout& layout = e.question().layout;
+  const bool waits =
+      layout.mesh.expert > 1 && layout.sharding.expert_overlap == ExpertOverlap::None;
   return "pipeline_parallel_degree = " + std::to_string(ranks) +
          "\npipeline_parallel_schedule = \"" + theirs + "\"" +
          (says ? "\npipeline_parallel_layers_per_stage = " + std::to_string(each) : "") +
-         "\npipeline_parallel_microbatch_size = " + std::to_string(e.micro_batch_size()) + "\n";
+         "\npipeline_parallel_microbatch_size = " + std::to_string(e.micro_batch_size()) +
+         (ours == "dualpipe-v" && waits ? "\npipeline_parallel_expert_parallel_overlap = false"
+                                        : "") +
+         "\n";
 }
 
 std::string titan_recompute(ExportedPlan& e) {
@@ -99,7 +105,7 @@ std::string titan_recompute(ExportedPlan& e) {
 
 void check_titan(ExportedPlan& e) {
   const Question& q = e.question();
-  e.refuse_megatron_ways();
+  e.refuse_megatron_ways(e.plan().schedule.kind->name == std::string("dualpipe-v"));
   e.leave_out_kernels();
   const Layout& layout = q.layout;
   e.refuse_if(e.degree(Dimension::Tensor) > 1 && !layout.sharding.sequence_parallel,
