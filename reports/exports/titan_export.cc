@@ -84,13 +84,34 @@ std::string titan_pipeline(ExportedPlan& e) {
          "\n";
 }
 
+/// Says that of `layers` layers one in N is computed again, as many as the plan's `again`.
+std::string titan_layers_again(ExportedPlan& e, int layers, int again) {
+  const int each = again > 0 ? layers / again : layers + 1;
+  if (layers / each != again) {
+    e.refuse("/training/recompute",
+             "computes one layer in N again, of " + std::to_string(layers) + " layers " +
+                 std::to_string(layers / (each + 1)) + " or " + std::to_string(layers / each) +
+                 "; expected full_layers of one of these, none, alternate or full");
+  }
+  if (each > 1 && again > 0) {
+    e.leave_out("/training/recompute", "one layer in " + std::to_string(each) +
+                                           " is computed again, not the first " +
+                                           std::to_string(again));
+  }
+  return "[activation_checkpoint]\nmode = \"selective\"\nselective_ac_option = \"" +
+         std::to_string(each) + "\"\n";
+}
+
 std::string titan_recompute(ExportedPlan& e) {
   const Training& training = e.question().training();
   const Recompute recompute = training.recompute;
-  e.refuse_if(
-      e.recomputed_layers() || training.stage_recompute.any() || recompute == Recompute::Parts,
-      "/training/recompute",
-      "spreads layers that are computed again; expected none, alternate or full");
+  e.refuse_if(training.stage_recompute.any() || recompute == Recompute::Parts,
+              "/training/recompute",
+              "has no choice of parts or of layers of a stage; expected none, alternate, full or "
+              "full_layers");
+  if (const std::optional<int> again = e.recomputed_layers()) {
+    return titan_layers_again(e, static_cast<int>(e.shape().layers.size()), *again);
+  }
   const std::vector<Module>& modules = training.graph.modules;
   const bool again = std::any_of(modules.begin(), modules.end(),
                                  [](const Module& module) { return !module.recompute.empty(); });

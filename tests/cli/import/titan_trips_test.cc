@@ -86,5 +86,40 @@ TEST_CASE("a program that lacks a schedule in a V says so of the schedule, not o
         std::string::npos);
 }
 
+TEST_CASE("torchtitan computes one layer in N again; nothing said is one in two") {
+  const Folder folder;
+  folder.file("s.json", kPipeline);
+  folder.file("job.toml", R"([model]
+name = "llama3"
+flavor = "8B"
+[training]
+local_batch_size = 4
+[parallelism]
+data_parallel_shard_degree = 8
+)");
+  import_plan(folder, "job.toml");  // 16 of the 32 layers
+  const double before = step_time(folder, "made.json", {});
+  const Outcome out =
+      run_program({"export", "made.json", "--to", "torchtitan", "--out", "plan"}, folder.path());
+  CHECK(out.err == "");
+  REQUIRE(out.exit_code == 0);
+  CHECK(out.out.find("/training/recompute: one layer in 2 is computed again, not the first 16") !=
+        std::string::npos);
+  CHECK(read(folder).find("mode = \"selective\"\nselective_ac_option = \"2\"\n") !=
+        std::string::npos);
+  import_plan(folder, "plan");
+  CHECK(step_time(folder, "made.json", {}) == before);
+  // One in N of 32 layers are 32, 16, 10, 8, 6, 5, ...
+  const auto again = [&](int layers) {
+    return exported(folder, "torchtitan",
+                    {R"(training.recompute={"full_layers": )" + std::to_string(layers) + "}"});
+  };
+  CHECK(again(10).err == "");
+  CHECK(read(folder).find("selective_ac_option = \"3\"\n") != std::string::npos);
+  CHECK(again(12).err.find("/training/recompute: torchtitan computes one layer in N again, of 32 "
+                           "layers 10 or 16; expected full_layers of one of these") !=
+        std::string::npos);
+}
+
 }  // namespace
 }  // namespace interlock::titan_trips_test
