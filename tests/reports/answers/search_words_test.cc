@@ -141,6 +141,32 @@ TEST_CASE("plan tells a near tie where the next best lacks less than the typical
   CHECK(Json::parse(sizing_json(sizing))["near_tie"] == nullptr);
 }
 
+TEST_CASE("an interrupted plan judges the sizes that were searched") {
+  Sizing sizing;
+  sizing.stopped = true;
+  sizing.question.machines = {{"dgx-h100", ""}};
+  sizing.question.devices = {8, 16, 32};
+  sizing.rows = {row_of(0, 60, 1000, 0.02), row_of(0, 50, 1100, 0.02), {.devices = 32}};
+  sizing.ranking = {1, 0};
+  const auto first = [&] { return recommendation(sizing).front(); };
+  sizing.question.aims.time = Seconds(45 * 86400);
+  CHECK(has(first(), ": no size is within 45.0 d; this one is the quickest, +11.1% over"));
+  sizing.rows[2].searched = false;
+  CHECK(has(first(),
+            ": no size of those searched, 1 of 3 not searched, is within 45.0 d; this one "
+            "is the quickest, +11.1% over the time."));
+  sizing.question.aims.time = Seconds(55 * 86400);
+  CHECK(has(first(), ": the cheapest within 55.0 d of those searched, 1 of 3 not searched."));
+  sizing.question.aims.time.reset();
+  CHECK(has(first(), ": time x cost is least of those searched, 1 of 3 not searched."));
+  sizing.ranking = {0};
+  CHECK(has(first(), ": the only size that fits of those searched, 1 of 3 not searched."));
+  sizing.ranking.clear();
+  CHECK(has(first(), "No size of those searched, 1 of 3 not searched, has a plan that fits"));
+  for (SizedPlan& row : sizing.rows) row.searched = false;
+  CHECK(first() == "No size was searched to its end.");
+}
+
 TEST_CASE("search says that the next best may be the faster one within the typical error") {
   SearchResult result = empty_result();
   result.plans.push_back({.estimate = {.values = {100, 1, 0, 0}, .step_time = 100}});
