@@ -196,13 +196,18 @@ namespace {
 
 /// Says why sizes are compared by GPU-hours. REQUIRES: they are.
 std::string why_no_money(const Sizing& sizing) {
-  for (const std::size_t i : sizing.ranking) {
-    const SizedPlan& row = sizing.rows[i];
-    if (row.cost) continue;
-    return "GPU-hours are the cost, as a price is unknown: --price '" +
-           machine_name(sizing, row.machine) + "=2.50 USD/h'.";
+  std::vector<std::string> unknown;
+  for (std::size_t machine = 0; machine < sizing.question.machines.size(); ++machine) {
+    const bool asks = std::ranges::any_of(sizing.ranking, [&](std::size_t i) {
+      return sizing.rows[i].machine == machine && !sizing.rows[i].cost;
+    });
+    if (asks) unknown.push_back("--price '" + machine_name(sizing, machine) + "=2.50 USD/h'");
   }
-  return "Prices are in several currencies, so GPU-hours are the cost.";
+  if (unknown.empty()) return "Prices are in several currencies, so GPU-hours are the cost.";
+  std::string options;
+  for (const std::string& option : unknown) options += (options.empty() ? "" : " ") + option;
+  return std::string("GPU-hours are the cost, as ") +
+         (unknown.size() == 1 ? "a price is unknown: " : "prices are unknown: ") + options + ".";
 }
 
 /// Says which sizes take a part of each node: a sentence for each part.

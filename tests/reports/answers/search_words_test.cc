@@ -167,6 +167,23 @@ TEST_CASE("an interrupted plan judges the sizes that were searched") {
   CHECK(first() == "No size was searched to its end.");
 }
 
+TEST_CASE("plan asks for every price that it lacks") {
+  Sizing sizing;
+  sizing.question.machines = {{"dgx-h100", ""}, {"dgx-b200", ""}, {"gaudi3-oam", ""}};
+  sizing.rows = {row_of(0, 20, 1000, 0.02), row_of(1, 10, 1050, 0.06), row_of(2, 10, 1200, 0.3)};
+  sizing.rows[1].cost = Money{5, "USD"};
+  sizing.ranking = {2, 0, 1};
+  const auto told = [&](const std::string& note) {
+    const std::vector<std::string> notes = sizing_notes(sizing);
+    return std::count(notes.begin(), notes.end(), note) == 1;
+  };
+  CHECK(
+      told("GPU-hours are the cost, as prices are unknown: --price 'dgx-h100=2.50 USD/h' --price "
+           "'gaudi3-oam=2.50 USD/h'."));
+  sizing.rows[2].cost = Money{5, "USD"};
+  CHECK(told("GPU-hours are the cost, as a price is unknown: --price 'dgx-h100=2.50 USD/h'."));
+}
+
 TEST_CASE("search says that the next best may be the faster one within the typical error") {
   SearchResult result = empty_result();
   result.plans.push_back({.estimate = {.values = {100, 1, 0, 0}, .step_time = 100}});
