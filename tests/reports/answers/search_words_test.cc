@@ -184,6 +184,29 @@ TEST_CASE("plan asks for every price that it lacks") {
   CHECK(told("GPU-hours are the cost, as a price is unknown: --price 'dgx-h100=2.50 USD/h'."));
 }
 
+TEST_CASE("a memory limit that nothing comes near is called the user's") {
+  SearchResult result = empty_result();
+  result.counts
+      .lost[static_cast<std::size_t>(Grade::LayoutBound)][static_cast<std::size_t>(Loss::Memory)] =
+      2000;
+  const TableStyle style = {.width = 300};
+  CHECK(has(search_text(result, style), "None comes near the memory that there is: more devices"));
+  result.request.limits.memory = Bytes(1e9);
+  CHECK(has(search_text(result, style),
+            "None comes near the 954 MiB of a device that search.limits.memory allows: a wider "
+            "limit, more devices, or offload, may."));
+}
+
+TEST_CASE("what lies on hosts is told in words") {
+  FoundPlan plan;
+  const auto words = [&](const std::string& offload) {
+    plan.layout.options = {{"training.offload", parse_json(offload, "")}};
+    return option_words(plan.layout);
+  };
+  CHECK(words(R"({"activations": 1, "optimizer": 1})") == "activations and optimizer on the host");
+  CHECK(words(R"({"activations": 0.5})") == "50% of activations on the host");
+}
+
 TEST_CASE("search says that the next best may be the faster one within the typical error") {
   SearchResult result = empty_result();
   result.plans.push_back({.estimate = {.values = {100, 1, 0, 0}, .step_time = 100}});
