@@ -161,6 +161,27 @@ TEST_CASE("words of points that lie together keep clear of each other, joined wh
   CHECK(holds(svg, "stroke=\"#bbbbbb\""));
 }
 
+TEST_CASE("the word of a last point ends before the numbers of the panel beside it") {
+  ChartPanel panel{"devices", "time", {{{.x = 0, .y = 8}, {.x = 1, .y = 4, .word = "best"}}}};
+  panel.dots = Dots::Drawn;
+  // Panels begin at 64 and 514, and are 380 wide; numbers of the second take some 50 before it.
+  const std::string svg = line_chart_svg({.names = {"one"}, .panels = {panel, panel}});
+  INFO(svg);
+  std::vector<double> places;
+  const std::regex word("<text x=\"([0-9.]+)\" y=\"[0-9.]+\">best<");
+  for (std::sregex_iterator match(svg.begin(), svg.end(), word), end; match != end; ++match) {
+    places.push_back(std::stod((*match)[1]));
+  }
+  REQUIRE(places.size() == 2);
+  CHECK(places[0] + 4 * 6.6 < 514 - 50);
+  CHECK(places[1] == 64 + 380 + 70 + 380 + 6);  // nothing lies right of the last
+  const std::string fixed =
+      line_chart_svg({.names = {"one"}, .panels = {panel}, .style = {.width = 400}});
+  std::smatch only;
+  REQUIRE(std::regex_search(fixed, only, word));
+  CHECK(std::stod(only[1]) + 4 * 6.6 <= 400);
+}
+
 TEST_CASE("panels below each other keep the names of their axes apart") {
   const ChartPanel panel{"across", "up", {{{0, 8}, {5, 2}}}};
   const std::string svg =
