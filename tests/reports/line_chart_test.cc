@@ -10,6 +10,7 @@
 
 #include "reports/charts/bar_chart.h"
 #include "reports/charts/chart_axes.h"
+#include "reports/charts/paper_figures.h"
 
 namespace interlock::line_chart_test {
 
@@ -213,6 +214,17 @@ TEST_CASE("bars of a page have patterns of their own name, and say what they sho
   CHECK(holds(html, "<pattern id=\"scenario-4-part-0\""));
   CHECK(holds(html, "fill=\"url(#scenario-4-part-0)\""));
   CHECK(holds(html, "<title>device 7, idle, share (%): 33.33</title>"));
+}
+
+TEST_CASE("bars of devices stand in the order of their numbers, whatever their ranks are") {
+  ReadResult result{.file = "r.json", .name = "toy"};
+  result.values = {{"busy", 0.5}, {"useful", 0.5}, {"peak_memory_bytes", 1}};
+  result.simulated = {{.device = 160, .busy = 0.75, .useful = 0.5}, {.device = 2, .busy = 0.25}};
+  const std::vector<std::string> order = {"2", "160"};
+  const BarChart chart = utilisation_figure({result});
+  CHECK(chart.panels[0].bars == order);
+  CHECK(chart.panels[0].values == std::vector<std::vector<double>>{{0, 0.25}, {0.5, 0.25}});
+  CHECK(memory_figure({result}).panels[0].bars == order);
 }
 
 }  // namespace interlock::line_chart_test
