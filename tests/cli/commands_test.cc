@@ -281,6 +281,26 @@ TEST_CASE("a misspelt key of a config.json is told by every command that reads i
   }
 }
 
+TEST_CASE("a result in the place of a scenario is told to be one") {
+  const Folder folder;
+  folder.file("toy.json", kPairwise);
+  const Outcome made =
+      run_program({"simulate", "toy.json", "-q", "--json", "o.json"}, folder.path());
+  REQUIRE(made.exit_code == 0);
+  REQUIRE(
+      run_program({"compare", "toy.json", "toy.json", "-q", "--json", "all.json"}, folder.path())
+          .exit_code == 0);
+  for (const std::string file : {"o.json", "all.json"}) {
+    const Outcome run = run_program({"compare", file, "toy.json"}, folder.path());
+    CHECK(run.exit_code == 2);
+    CHECK(run.err ==
+          file + " is a result; expected a scenario (interlock report " + file + " shows it)\n");
+  }
+  REQUIRE(run_program({"list", "--json", "list.json", "-q"}, folder.path()).exit_code == 0);
+  CHECK(run_program({"check", "list.json"}, folder.path()).err ==
+        "list.json is an interlock-list/1; expected a scenario\n");
+}
+
 TEST_CASE("schema prints the JSON Schema") {
   const Outcome run = run_program({"schema"});
   CHECK(run.exit_code == 0);
