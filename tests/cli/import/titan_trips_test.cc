@@ -16,12 +16,12 @@ const char* const kPipeline = R"({"model": "llama-3-8b", "cluster": "dgx-h100",
     "micro_batch_size": 1, "precision": "bf16", "optimizer": "adamw", "steps": 2}})";
 
 Outcome exported(const Folder& folder, const std::string& program, const Words& set) {
-  Words words = {"export", "s.json", "--to", program, "--out", "plan"};
+  Words words = {"export", "s.json", "--to", program, "--out", "plan.toml", "--quiet"};
   for (const std::string& one : set) words.insert(words.end(), {"--set", one});
   return run_program(words, folder.path());
 }
 
-std::string read(const Folder& folder) { return run_shell("cat plan", folder.path()).out; }
+std::string read(const Folder& folder) { return run_shell("cat plan.toml", folder.path()).out; }
 
 double step_time(const Folder& folder, const std::string& file, const Words& set) {
   Words words = {"simulate", file, "--json", "-"};
@@ -32,9 +32,10 @@ double step_time(const Folder& folder, const std::string& file, const Words& set
 }
 
 void import_plan(const Folder& folder, const std::string& file) {
-  const Outcome run = run_program({"import", "torchtitan", file, "--cluster", "dgx-h100",
-                                   "--devices", "8", "--framework", "none", "--out", "made.json"},
-                                  folder.path());
+  const Outcome run =
+      run_program({"import", "torchtitan", file, "--cluster", "dgx-h100", "--devices", "8",
+                   "--framework", "none", "--out", "made.json", "--quiet"},
+                  folder.path());
   CHECK(run.err == "");
   REQUIRE(run.exit_code == 0);
 }
@@ -60,7 +61,7 @@ TEST_CASE("schedules in a V go to torchtitan by its names, and come back") {
     CHECK(out.err == "");
     REQUIRE(out.exit_code == 0);
     CHECK(read(folder).find(line) != std::string::npos);
-    import_plan(folder, "plan");
+    import_plan(folder, "plan.toml");
     CHECK(step_time(folder, "made.json", {}) == step_time(folder, "s.json", set));
   }
 }
@@ -99,15 +100,14 @@ data_parallel_shard_degree = 8
 )");
   import_plan(folder, "job.toml");  // 16 of the 32 layers
   const double before = step_time(folder, "made.json", {});
-  const Outcome out =
-      run_program({"export", "made.json", "--to", "torchtitan", "--out", "plan"}, folder.path());
-  CHECK(out.err == "");
+  const Outcome out = run_program(
+      {"export", "made.json", "--to", "torchtitan", "--out", "plan.toml"}, folder.path());
   REQUIRE(out.exit_code == 0);
-  CHECK(out.out.find("/training/recompute: one layer in 2 is computed again, not the first 16") !=
+  CHECK(out.err.find("/training/recompute: one layer in 2 is computed again, not the first 16") !=
         std::string::npos);
   CHECK(read(folder).find("mode = \"selective\"\nselective_ac_option = \"2\"\n") !=
         std::string::npos);
-  import_plan(folder, "plan");
+  import_plan(folder, "plan.toml");
   CHECK(step_time(folder, "made.json", {}) == before);
   // One in N of 32 layers are 32, 16, 10, 8, 6, 5, ...
   const auto again = [&](int layers) {
