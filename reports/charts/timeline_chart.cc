@@ -357,7 +357,7 @@ std::string axis(const TimelinePanel& picture) {
   return lines + "\"/>\n" + labels + "</g>\n";
 }
 
-/// What of bars needs words below a picture.
+/// Signs of bars that need words below a picture.
 struct BarSigns {
   bool numbers = false, slices = false, pale = false;
 };

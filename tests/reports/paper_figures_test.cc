@@ -182,7 +182,7 @@ TEST_CASE("gain names the path of its first value, unless that speaks for itself
 TEST_CASE("a legend has the curves that are drawn") {
   std::vector<ReadResult> results = sweep_of({"global", "local", "greedy"});
   for (ReadResult& result : results) result.strategy = result.swept.front().label;
-  // Of one strategy alone there is an end-to-end training to compare with.
+  // Strategies other than global have no end-to-end training to compare with.
   for (ReadResult& result : results) std::swap(result.swept[0], result.swept[1]);
   std::vector<ReadResult> one = results;
   for (std::size_t r = 0; r < one.size(); ++r) one[r].swept.push_back({"x", "1", std::nullopt});
