@@ -18,6 +18,7 @@ std::string checks_json(const CommandOptions& options) {
   for (const std::string& input : options.inputs) {
     CommandOptions one = options;
     one.inputs = {input};
+    one.quiet = true;  // notes are told once
     std::vector<std::string> mistakes;
     std::size_t scenarios = 0;
     try {

@@ -132,6 +132,7 @@ void write_starter(const InitOptions& options, const Starter& starter) {
   const std::string folder = std::filesystem::path(options.out).parent_path().string();
   write_file(options.out, starter_text(starter, folder));
   if (!options.quiet) {
+    for (const std::string& note : starter.notes) tell("note: " + options.model + ": " + note);
     if (!starter.share.empty()) tell("note: " + starter.share);
     if (!starter.borrowed.empty()) tell("note: " + starter.borrowed);
     tell("wrote " + options.out + "; interlock simulate " + options.out);

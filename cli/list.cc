@@ -51,6 +51,9 @@ std::vector<Row> model_rows(const std::vector<std::string>& files) {
   std::vector<Row> rows;
   for (const std::string& name : files.empty() ? zoo_names() : files) {
     const ModelGraph graph = model_of(name);
+    for (const std::string& note : graph.notes) {
+      if (!files.empty()) tell("note: " + name + ": " + note);
+    }
     double parameters = 0, experts = 0;
     for (const Module& module : graph.modules) {
       parameters += static_cast<double>(module.parameters);

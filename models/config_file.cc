@@ -58,6 +58,15 @@ constexpr Copy kLatentCopies[] = {{"q_lora_rank", "query_rank"},
 constexpr Copy kSelectionCopies[] = {{"index_topk", "tokens"},
                                      {"index_n_heads", "index_heads"},
                                      {"index_head_dim", "index_head_size"}};
+/// Sizes by which a model is known, and the keys that tell that it has such a size.
+constexpr Copy kClassSizes[] = {{"num_hidden_layers", "layers"},
+                                {"hidden_size", "hidden_size"},
+                                {"intermediate_size", "ffn_hidden_size"},
+                                {"num_attention_heads", "attention_heads"},
+                                {"num_key_value_heads", "kv_heads"},
+                                {"n_routed_experts", "experts"},
+                                {"moe_intermediate_size", "expert_ffn_hidden_size"},
+                                {"vocab_size", "vocab_size"}};
 constexpr Copy kPatchCopies[] = {
     {"image_size", "image_size"}, {"patch_size", "patch_size"}, {"num_channels", "channels"}};
 constexpr Copy kGatedDeltaCopies[] = {{"linear_num_key_heads", "key_heads"},
@@ -128,6 +137,7 @@ class Translation {
     add_later_tokens();
     add_readout();
     add_positions();
+    note_defaults();
     return std::move(model_);
   }
 
@@ -214,6 +224,18 @@ class Translation {
     }
     if (!names.empty()) notes_.push_back("not used, as nothing is known of them here: " + names);
     for (const std::string& note : notes_) add_note(note, model_);
+  }
+
+  /// Notes sizes that the configuration leaves to its class: as often misspelt as meant.
+  void note_defaults() {
+    std::string names;
+    for (const auto& [field, key] : kClassSizes) {
+      const JsonValue* value = fields_.find(field);
+      if (value == nullptr || value->written || model_.find(key) == nullptr) continue;
+      names += (names.empty() ? "" : ", ") + std::string(field) + " " + described(*value);
+    }
+    if (names.empty()) return;
+    add_note("not in the configuration; model_type " + described_type() + " has " + names, model_);
   }
 
   void add_heads() {

@@ -260,7 +260,12 @@ std::string no_plan(const SearchResult& result, const TableStyle& style) {
     text +=
         paragraph("Wider limits, or more values to choose from, may give one.", Ink::Plain, style);
   } else if (result.closest.empty()) {
-    text += paragraph("None comes near the memory that there is: more devices, or offload, may.",
+    const std::optional<Bytes>& limit = result.request.limits.memory;
+    text += paragraph(limit ? "None comes near the " + format(*limit) +
+                                  " of a device that search.limits.memory allows: a wider limit, "
+                                  "more devices, or offload, may."
+                            : "None comes near the memory that there is: more devices, or "
+                              "offload, may.",
                       Ink::Plain, style);
   }
   if (result.closest.empty()) return text;

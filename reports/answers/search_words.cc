@@ -116,6 +116,17 @@ std::string machine_words(const JsonValue& machines) {
   return "stages on " + words;
 }
 
+/// Returns "50% of activations and optimizer on the host" of {"activations": 0.5, "optimizer": 1}.
+std::string offload_words(const JsonValue& offload) {
+  std::string words;
+  for (const auto& [what, share] : offload.members) {
+    if (share.number <= 0) continue;
+    words += words.empty() ? "" : " and ";
+    words += (share.number < 1 ? fixed(100 * share.number, 0) + "% of " : "") + what;
+  }
+  return words.empty() ? "" : words + " on the host";
+}
+
 /// An option that has words of its own: those of each value; none for the usual one.
 struct OptionWords {
   const char* key;
@@ -141,6 +152,9 @@ std::string words_of_option(const Setting& option) {
   const std::string key = option.path.substr(option.path.find('.') + 1);
   const std::string value = words_of_value(option.value);
   if (key == "machines") return machine_words(option.value);
+  if (key == "offload" && option.value.kind == JsonValue::Kind::Object) {
+    return offload_words(option.value);
+  }
   if (key == "shard") return "shards of " + value;
   for (const OptionWords& one : kOptionWords) {
     if (key == one.key && value == one.value) return one.words;

@@ -30,18 +30,22 @@ std::string aim_words(const SizingAims& aims) {
 /// Returns "+12.3%" of `value` over `of`.
 std::string over(double value, double of) { return signed_percent(value / of - 1) + "%"; }
 
+/// Says how many sizes were not searched; "" of none.
+std::string left_words(const Sizing& sizing) {
+  const auto left =
+      std::ranges::count_if(sizing.rows, [](const SizedPlan& row) { return !row.searched; });
+  if (left == 0) return "";
+  return " of those searched, " + std::to_string(left) + " of " +
+         std::to_string(sizing.rows.size()) + " not searched";
+}
+
 /// Says why the first of the ranking is the first: it is `within` what was asked for, or not.
 std::string reason(const Sizing& sizing, bool within) {
   const SizingAims& aims = sizing.question.aims;
+  const std::string left = left_words(sizing);
   if (!aims.time && !aims.budget) {
-    if (sizing.ranking.size() == 1) {
-      const std::size_t all = sizing.rows.size();
-      const auto left = static_cast<std::size_t>(
-          std::ranges::count_if(sizing.rows, [](const SizedPlan& row) { return !row.searched; }));
-      return left == 0 ? "the only size that fits"
-                       : "the only size that fits of those searched, " + std::to_string(left) +
-                             " of " + std::to_string(all) + " not searched";
-    }
+    if (sizing.ranking.size() == 1) return "the only size that fits" + left;
+    if (!left.empty()) return "time x cost is least" + left;
     const SizedPlan& best = sizing.rows[sizing.ranking.front()];
     if (best.devices == sizing.question.devices.back()) {
       return "time x cost is least, and may be less still with more devices";
@@ -53,7 +57,7 @@ std::string reason(const Sizing& sizing, bool within) {
                   : "time x cost is least of the sizes that fit";
   }
   if (within) {
-    return (aims.time ? "the cheapest within " : "the quickest within ") + aim_words(aims);
+    return (aims.time ? "the cheapest within " : "the quickest within ") + aim_words(aims) + left;
   }
   const SizedPlan& best = sizing.rows[sizing.ranking.front()];
   std::string excess;
@@ -63,7 +67,8 @@ std::string reason(const Sizing& sizing, bool within) {
   if (aims.budget && cost_of(sizing, best) > aims.budget->amount) {
     excess += ", " + over(cost_of(sizing, best), aims.budget->amount) + " over the budget";
   }
-  return "no size is within " + aim_words(aims) +
+  return (left.empty() ? "no size is within " : "no size" + left + ", is within ") +
+         aim_words(aims) +
          (aims.time && aims.budget ? "; this one exceeds them least"
           : aims.time              ? "; this one is the quickest"
                                    : "; this one is the cheapest") +
@@ -157,8 +162,11 @@ std::string row_words(const SizedPlan& row) {
 
 std::vector<std::string> recommendation(const Sizing& sizing) {
   if (sizing.ranking.empty()) {
-    if (sizing.stopped) return {"No size was searched to its end."};
-    return {"No size has a plan that fits: more devices, or devices with more memory, may."};
+    const bool any = std::ranges::any_of(sizing.rows, &SizedPlan::searched);
+    if (sizing.stopped && !any) return {"No size was searched to its end."};
+    const std::string left = left_words(sizing);
+    return {"No size" + (left.empty() ? "" : left + ",") +
+            " has a plan that fits: more devices, or devices with more memory, may."};
   }
   const SizingAims& aims = sizing.question.aims;
   const SizedPlan& best = sizing.rows[sizing.ranking.front()];
@@ -188,13 +196,18 @@ namespace {
 
 /// Says why sizes are compared by GPU-hours. REQUIRES: they are.
 std::string why_no_money(const Sizing& sizing) {
-  for (const std::size_t i : sizing.ranking) {
-    const SizedPlan& row = sizing.rows[i];
-    if (row.cost) continue;
-    return "GPU-hours are the cost, as a price is unknown: --price '" +
-           machine_name(sizing, row.machine) + "=2.50 USD/h'.";
+  std::vector<std::string> unknown;
+  for (std::size_t machine = 0; machine < sizing.question.machines.size(); ++machine) {
+    const bool asks = std::ranges::any_of(sizing.ranking, [&](std::size_t i) {
+      return sizing.rows[i].machine == machine && !sizing.rows[i].cost;
+    });
+    if (asks) unknown.push_back("--price '" + machine_name(sizing, machine) + "=2.50 USD/h'");
   }
-  return "Prices are in several currencies, so GPU-hours are the cost.";
+  if (unknown.empty()) return "Prices are in several currencies, so GPU-hours are the cost.";
+  std::string options;
+  for (const std::string& option : unknown) options += (options.empty() ? "" : " ") + option;
+  return std::string("GPU-hours are the cost, as ") +
+         (unknown.size() == 1 ? "a price is unknown: " : "prices are unknown: ") + options + ".";
 }
 
 /// Says which sizes take a part of each node: a sentence for each part.

@@ -15,7 +15,8 @@ namespace {
 
 constexpr double kCurvePanel = 380, kCurvePanelGap = 70, kCurvePanelHeight = 260,
                  kCurvePanelLeft = 64, kCurveLegend = 64, kBottom = 52, kLeastPanel = 180,
-                 kCurveRight = 24;
+                 kCurveRight = 24, kCurveWords = 45;
+constexpr double kBetweenPanels = 20;  // room of words, before the numbers of the next panel
 constexpr double kBelowLegend = 12, kNote = 18, kWordRoom = 14;
 constexpr double kBetweenRows = 18;  // of panels, for what their axes are of
 
@@ -24,6 +25,7 @@ struct Place {
   double left = 0, top = 0;
   bool page = false;
   double width = kCurvePanel, height = kCurvePanelHeight;
+  double beside = kCurveRight;  // room right of it
 };
 struct Axes {
   Axis x, y;
@@ -107,8 +109,9 @@ struct Box {
 /// Finds places for the words of a panel's points, beside them and upon no other word.
 class Words {
  public:
-  explicit Words(const Axes& axes, const ChartPanel& panel)
+  Words(const Axes& axes, const ChartPanel& panel, double beside)
       : axes_(axes),
+        right_(axes.x.end + beside),
         taken_({{0, axes.y.end - 2 * kLine, label_end(axes, panel), axes.y.end - 1}}) {}
 
   /// Returns the word at its point: right of it and above, or where there is room, joined to it
@@ -129,20 +132,21 @@ class Words {
         }
       }
     }
-    return text_at(x + 6, y - 5, point.word);
+    return text_at(std::min(x + 6, right_ - wide), y - 5, point.word);
   }
 
  private:
-  static constexpr double kLetter = 6.6, kLine = 13, kBeside = 45, kFurthest = 120;
+  static constexpr double kLetter = 6.6, kLine = 13, kFurthest = 120;
 
   bool is_free(const Box& box) const {
-    const bool inside = box.left >= axes_.x.begin && box.right <= axes_.x.end + kBeside &&
+    const bool inside = box.left >= axes_.x.begin && box.right <= right_ &&
                         box.top >= axes_.y.end - 2 * kLine && box.bottom <= axes_.y.begin + 1;
     return inside && std::none_of(taken_.begin(), taken_.end(),
                                   [&](const Box& other) { return box.meets(other); });
   }
 
   const Axes& axes_;
+  double right_;  // where words must end
   std::vector<Box> taken_;
 };
 
@@ -184,7 +188,7 @@ std::string draw(const LineChart& chart, const ChartPanel& panel, const Place& a
     text += path(guide, {"#999999", "2 2"}, axes);
     if (panel.arrows) text += arrow_head(guide, axes);
   }
-  Words words(axes, panel);
+  Words words(axes, panel, at.beside);
   for (std::size_t c = 0; c < panel.curves.size(); ++c) {
     const bool joined = c >= chart.unjoined.size() || !chart.unjoined[c];
     const bool dotted = panel.dots == Dots::Drawn || (at.page && panel.dots == Dots::OnPages);
@@ -212,6 +216,7 @@ struct PanelRows {
   std::size_t in_row = 1, count = 1;
   double width = 0;  // of the picture
   double panel_width = kCurvePanel, panel_height = kCurvePanelHeight;
+  double beside = kCurveWords;  // room right of the last of a row, for words
 };
 
 PanelRows rows_of(const LineChart& chart) {
@@ -228,6 +233,7 @@ PanelRows rows_of(const LineChart& chart) {
   const auto count = static_cast<double>(rows.in_row);
   rows.panel_width = (room - (count - 1) * kCurvePanelGap) / count;
   rows.panel_height = std::min(kCurvePanelHeight, rows.panel_width * 0.8);
+  rows.beside = kCurveRight;
   return rows;
 }
 
@@ -251,10 +257,11 @@ std::string line_chart_svg(const LineChart& chart) {
   for (std::size_t p = 0; p < chart.panels.size(); ++p) {
     const auto place = static_cast<double>(p % rows.in_row);
     const std::size_t rows_above = p / rows.in_row;
-    text += draw(
-        chart, chart.panels[p],
-        {kCurvePanelLeft + place * (rows.panel_width + kCurvePanelGap),
-         top + row * static_cast<double>(rows_above), false, rows.panel_width, rows.panel_height});
+    const bool last = p % rows.in_row + 1 == rows.in_row || p + 1 == chart.panels.size();
+    text += draw(chart, chart.panels[p],
+                 {kCurvePanelLeft + place * (rows.panel_width + kCurvePanelGap),
+                  top + row * static_cast<double>(rows_above), false, rows.panel_width,
+                  rows.panel_height, last ? rows.beside : kBetweenPanels});
   }
   for (std::size_t n = 0; n < notes.size(); ++n) {
     text += text_at(kCurvePanelLeft, below + kNote * (static_cast<double>(n) + 0.6), notes[n],
@@ -268,10 +275,10 @@ std::string line_chart_html(const LineChart& chart) {
   const double width = kCurvePanelLeft + kCurvePanel + kRight;
   PagePicture picture{.title = chart.title, .subtitle = chart.subtitle, .notes = chart.notes};
   if (chart.names.size() > 1) picture.entries = entries_of(chart);
+  const Place at = {.left = kCurvePanelLeft, .top = kTop, .page = true, .beside = kRight};
   for (const ChartPanel& panel : chart.panels) {
-    picture.panels.push_back({panel.y_label + " against " + panel.x_label,
-                              draw(chart, panel, {kCurvePanelLeft, kTop, true}), width,
-                              kTop + kCurvePanelHeight + kBottom});
+    picture.panels.push_back({panel.y_label + " against " + panel.x_label, draw(chart, panel, at),
+                              width, kTop + kCurvePanelHeight + kBottom});
   }
   return picture_html(picture);
 }

@@ -17,6 +17,14 @@
 namespace interlock {
 namespace {
 
+/// Returns the devices of `result` in the order of their numbers; results have them by ranks, which
+/// need not lie side by side.
+std::vector<ReadDevice> by_number(const ReadResult& result) {
+  std::vector<ReadDevice> devices = result.simulated;
+  std::ranges::stable_sort(devices, {}, &ReadDevice::device);
+  return devices;
+}
+
 /// Returns a chart with a panel for each result and a bar for each device, still without values.
 BarChart chart_of(const std::vector<ReadResult>& results, const std::string& figure) {
   if (results.size() > kMostPanels) {
@@ -28,7 +36,7 @@ BarChart chart_of(const std::vector<ReadResult>& results, const std::string& fig
   BarChart chart{.subtitle = common, .bar_label = "device"};
   for (const ReadResult& result : results) {
     BarPanel panel{.title = own_name(result.name, common), .fails = !result.fits};
-    for (const ReadDevice& device : result.simulated) {
+    for (const ReadDevice& device : by_number(result)) {
       panel.bars.push_back(std::to_string(device.device));
     }
     chart.panels.push_back(std::move(panel));
@@ -100,7 +108,7 @@ BarChart utilisation_figure(const std::vector<ReadResult>& results) {
   for (std::size_t r = 0; r < results.size(); ++r) {
     chart.panels[r].note = "mean: busy " + format_percent(results[r].known("busy")) + ", useful " +
                            format_percent(results[r].known("useful"));
-    for (const ReadDevice& device : results[r].simulated) {
+    for (const ReadDevice& device : by_number(results[r])) {
       chart.panels[r].values.push_back({device.useful, std::max(0.0, device.busy - device.useful)});
     }
   }
@@ -113,7 +121,7 @@ namespace {
 std::array<bool, kMemoryClasses> classes_held(const std::vector<ReadResult>& results) {
   std::array<bool, kMemoryClasses> held{};
   for (const ReadResult& result : results) {
-    for (const ReadDevice& device : result.simulated) {
+    for (const ReadDevice& device : by_number(result)) {
       for (int i = 0; i < kMemoryClasses; ++i) held[i] = held[i] || device.memory[i] > 0;
     }
   }
@@ -155,7 +163,7 @@ BarChart memory_figure(const std::vector<ReadResult>& results) {
     panel.note = "fullest: " + format(Bytes(sizes.back()));
     const auto capacity = results[r].value("memory_capacity_bytes");
     if (capacity) panel.note += " of " + format(Bytes(*capacity));
-    for (const ReadDevice& device : results[r].simulated) {
+    for (const ReadDevice& device : by_number(results[r])) {
       std::vector<double>& bar = panel.values.emplace_back();
       for (int i = 0; i < kMemoryClasses; ++i) {
         if (held[i]) bar.push_back(device.memory[i]);
@@ -204,7 +212,7 @@ BarChart breakdown_figure(const std::vector<ReadResult>& results) {
     BarPanel& panel = empty.panels[r];
     panel.note = "step " + format(Seconds(results[r].known("step_time_s"))) + ", busy " +
                  format_percent(results[r].known("busy"));
-    for (const ReadDevice& device : results[r].simulated) {
+    for (const ReadDevice& device : by_number(results[r])) {
       const Bubbles* bubbles = device.bubbles ? &*device.bubbles : nullptr;
       panel.values.push_back(part_shares(device.time, bubbles, results[r].known("step_time_s")));
     }

@@ -128,6 +128,17 @@ ChartPanel panel_of(const Measured& measure, const Along& along,
   return panel;
 }
 
+/// Takes curves out of `chart` that no panel has a point of.
+void drop_empty_curves(LineChart& chart) {
+  for (std::size_t c = chart.names.size(); c-- > 0;) {
+    const auto drawn = [&](const ChartPanel& panel) { return !panel.curves[c].empty(); };
+    if (std::any_of(chart.panels.begin(), chart.panels.end(), drawn)) continue;
+    const auto place = static_cast<std::ptrdiff_t>(c);
+    chart.names.erase(chart.names.begin() + place);
+    for (ChartPanel& panel : chart.panels) panel.curves.erase(panel.curves.begin() + place);
+  }
+}
+
 /// Divides the curves of the chart among panels, one for each value of the first path; they have
 /// the same axes where values lie far apart. Nothing happens if that leaves too many in each.
 void panel_for_each_value(const std::vector<ReadResult>& results, const std::string& measures,
@@ -146,6 +157,7 @@ void panel_for_each_value(const std::vector<ReadResult>& results, const std::str
     chart.panels.push_back(panel_of(own, along, results, groups.curves));
     chart.panels.back().y_marks = ratio_marks(measure);
   }
+  drop_empty_curves(chart);
 }
 
 /// Explains the measures that do not speak for themselves.
@@ -156,7 +168,8 @@ std::string meaning(const std::vector<Measured>& measures, const std::vector<Rea
       {"busy", "busy: executing anything"},
       {"useful", "useful: no heads, recompute or extra traversals"},
       {"speed_up", "speed-up: throughput over that of " + first},
-      {"gain", "gain: throughput over that of " + (swept.empty() ? first : swept.back().label)},
+      {"gain",
+       "gain: throughput over that of " + (swept.empty() ? first : swept_words(swept.back()))},
       {"break_even", "break-even K: throughput over that of the best pipeline that fits"},
       {"memory", "memory: the peak of the fullest device"},
       {"stash", "stash: activations kept, of the device that keeps most"},
@@ -201,6 +214,7 @@ std::optional<LineChart> sweep_chart(const std::vector<ReadResult>& results,
   for (const Measured& measure : shown) {
     chart.panels.push_back(panel_of(measure, *along, results, curves));
   }
+  drop_empty_curves(chart);
   note_failing(results, chart);
   return chart;
 }

@@ -357,15 +357,42 @@ std::string axis(const TimelinePanel& picture) {
   return lines + "\"/>\n" + labels + "</g>\n";
 }
 
+/// Signs of bars that need words below a picture.
+struct BarSigns {
+  bool numbers = false, slices = false, pale = false;
+};
+
+/// Adds those that `panel` draws.
+void add_signs(const TimelinePanel& panel, BarSigns& signs) {
+  const Program& program = panel.program();
+  const bool labelled = panel.lane >= kLabelLane && program.micro_batches > 1;
+  for (const Span& span : panel.result->measurement.log.spans) {
+    if (!is_shown(panel, span)) continue;
+    signs.pale = signs.pale || is_pale(program.ops[span.op]);
+    if (!labelled || signs.numbers) continue;
+    const double from = panel.x(std::max(span.start, panel.excerpt.begin));
+    const double to = panel.x(std::min(span.end, panel.excerpt.end));
+    signs.numbers = bar_label(program, span, to - from).size() > 1;  // else a letter alone
+    signs.slices = signs.slices || (signs.numbers && program.slices > 1);
+  }
+}
+
+std::string sign_words(const BarSigns& signs) {
+  std::string words;
+  if (signs.numbers) {
+    words += " Numbers count micro-batches in a step";
+    words += signs.slices ? ", and token slices in each." : ".";
+  }
+  if (signs.pale) words += " Pale: trains nothing on its device.";
+  return words;
+}
+
 std::string caption(const TimelinePanel& picture) {
   std::string words = "Shown: " + picture.excerpt.caption + ". Step time " +
                       format(picture.result->measurement.metrics.step_time) + ".";
-  if (picture.program().micro_batches > 1) {
-    words += " Numbers count micro-batches in a step";
-    words += picture.program().slices > 1 ? ", and token slices in each." : ".";
-  }
-  const auto& ops = picture.program().ops;
-  if (std::any_of(ops.begin(), ops.end(), is_pale)) words += " Pale: trains nothing on its device.";
+  BarSigns signs;
+  add_signs(picture, signs);
+  words += sign_words(signs);
   if (!picture.messages.empty()) words += " Below: messages, from start to arrival.";
   if (picture.lanes < static_cast<int>(picture.program().ranks.size())) {
     words += " The first " + std::to_string(picture.lanes) + " of " +
@@ -465,8 +492,10 @@ std::string svg_timelines(const std::vector<ScenarioResult>& results, const Pict
     text += panel_svg(panels.back());
     y = panels.back().bottom + kTitle + kGap;
   }
-  const TimelineFoot foot = foot_of(
-      panels.back(), "Numbers count micro-batches in a step. Pale: trains nothing on its device.");
+  BarSigns signs;
+  for (const TimelinePanel& panel : panels) add_signs(panel, signs);
+  const std::string words = sign_words(signs);
+  const TimelineFoot foot = foot_of(panels.back(), words.substr(words.empty() ? 0 : 1));
   return open_timeline(top, style, foot.bottom) + text + axis(panels.back()) + foot.svg +
          "</svg>\n";
 }

@@ -13,7 +13,10 @@ void check_deepspeed(ExportedPlan& e) {
   e.refuse_megatron_ways();
   e.leave_out_kernels();
   const Layout& layout = q.layout;
+  const std::string schedule = e.plan().schedule.kind->name;
   e.refuse_if(layout.ranks() > 1, "/parallel/pipeline", "has pipelines in Python only; expected 1");
+  e.refuse_if(schedule != "1f1b" && schedule != "naive", "/training/schedule",
+              "has no schedule " + schedule + "; expected 1f1b");
   const bool ring = layout.sharding.ring_devices() > 1;
   e.refuse_if(ring, "/parallel/context_layout", "turns sequences into heads; expected all_to_all");
   e.refuse_if(layout.sharding.sequence_parallel, "/parallel/sequence_parallel",

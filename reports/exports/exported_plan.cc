@@ -102,13 +102,22 @@ void ExportedPlan::check_plan() {
   refuse_if(plan().copies > 1, "/training/schedule", "keeps one copy of the model");
   refuse_if(q.training().precision == Precision::Tf32, "/training/precision",
             "is told tf32 by PyTorch; expected bf16, fp16, fp32, fp8 or fp4");
-  for (std::size_t s = 0; s < plan().rank_of_stage.size(); ++s) {
-    if (plan().rank_of_stage[s] != static_cast<int>(s) % layout.ranks()) {
-      refuse("/parallel/placement", "lays stages in loops");
-      break;
-    }
-  }
+  check_placement();
   check_tokens();
+}
+
+/// Checks where stages lie, unless the schedule lays them: then the schedule is what a program has
+/// or lacks.
+void ExportedPlan::check_placement() {
+  const SchedulePolicy& schedule = plan().schedule;
+  const bool laid =
+      has_v(schedule.kind->layout) || plan().copies > 1 || !schedule.placement.empty();
+  const std::vector<int>& ranks = plan().rank_of_stage;
+  bool loops = true;
+  for (std::size_t s = 0; s < ranks.size(); ++s) {
+    loops = loops && ranks[s] == static_cast<int>(s) % question().layout.ranks();
+  }
+  refuse_if(!laid && !loops, "/parallel/placement", "lays stages in loops; expected \"loop\"");
 }
 
 void ExportedPlan::leave_out_kernels() {
@@ -147,14 +156,17 @@ void ExportedPlan::check_tokens() {
   }
 }
 
-void ExportedPlan::refuse_megatron_ways() {
+void ExportedPlan::refuse_megatron_ways(bool pairs) {
   const Sharding& s = question().layout.sharding;
+  const bool paired = pairs && s.expert_overlap == ExpertOverlap::MicroBatches;
   refuse_if(s.expert_dispatch != ExpertDispatch::AllToAll, "/parallel/expert_dispatch",
             "is told of it in Python; expected all_to_all");
-  refuse_if(s.expert_overlap != ExpertOverlap::None, "/parallel/expert_overlap",
-            "waits for tokens; expected none");
+  refuse_if(s.expert_overlap != ExpertOverlap::None && !paired, "/parallel/expert_overlap",
+            pairs ? "lets tokens travel beside another micro-batch alone; expected none or "
+                    "micro_batches"
+                  : "waits for tokens; expected none");
   refuse_if(plan().schedule.delays_weights, "/parallel/delay_weight_gradients",
-            "runs no micro-batches in pairs; expected false");
+            "makes weight gradients in their backward; expected false");
   refuse_if(plan().schedule.deferred_readout > 0, "/training/schedule/deferred_readout",
             "makes all weight gradients in their backward; expected none");
 }

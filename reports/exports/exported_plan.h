@@ -26,8 +26,9 @@ class ExportedPlan {
     if (wrong) refuse(path, message);
   }
   /// Refuses what Megatron-Core alone does: ways of tokens to experts other than an all-to-all that
-  /// everything waits for, and weight gradients that are put off.
-  void refuse_megatron_ways();
+  /// everything waits for (or, if it runs `pairs` of micro-batches, that another one hides), and
+  /// weight gradients that are put off.
+  void refuse_megatron_ways(bool pairs = false);
   /// Leaves out kernels of the model and CUDA graphs, of which the program's file says nothing.
   void leave_out_kernels();
   /// Throws: Error with everything that was refused, if anything was.
@@ -53,6 +54,7 @@ class ExportedPlan {
  private:
   void read_model();
   void check_plan();
+  void check_placement();
   void check_schedule();
   void check_tokens();
 

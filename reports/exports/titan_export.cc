@@ -72,19 +72,46 @@ std::string titan_pipeline(ExportedPlan& e) {
   e.refuse_if(!says && !usual, "/parallel/stages",
               "counts layers of a stage, of which none make " + std::to_string(stages) +
                   " stages of " + std::to_string(modules) + " modules");
+  const Layout& layout = e.question().layout;
+  const bool waits =
+      layout.mesh.expert > 1 && layout.sharding.expert_overlap == ExpertOverlap::None;
   return "pipeline_parallel_degree = " + std::to_string(ranks) +
          "\npipeline_parallel_schedule = \"" + theirs + "\"" +
          (says ? "\npipeline_parallel_layers_per_stage = " + std::to_string(each) : "") +
-         "\npipeline_parallel_microbatch_size = " + std::to_string(e.micro_batch_size()) + "\n";
+         "\npipeline_parallel_microbatch_size = " + std::to_string(e.micro_batch_size()) +
+         (ours == "dualpipe-v" && waits ? "\npipeline_parallel_expert_parallel_overlap = false"
+                                        : "") +
+         "\n";
+}
+
+/// Says that of `layers` layers one in N is computed again, as many as the plan's `again`.
+std::string titan_layers_again(ExportedPlan& e, int layers, int again) {
+  const int each = again > 0 ? layers / again : layers + 1;
+  if (layers / each != again) {
+    e.refuse("/training/recompute",
+             "computes one layer in N again, of " + std::to_string(layers) + " layers " +
+                 std::to_string(layers / (each + 1)) + " or " + std::to_string(layers / each) +
+                 "; expected full_layers of one of these, none, alternate or full");
+  }
+  if (each > 1 && again > 0) {
+    e.leave_out("/training/recompute", "one layer in " + std::to_string(each) +
+                                           " is computed again, not the first " +
+                                           std::to_string(again));
+  }
+  return "[activation_checkpoint]\nmode = \"selective\"\nselective_ac_option = \"" +
+         std::to_string(each) + "\"\n";
 }
 
 std::string titan_recompute(ExportedPlan& e) {
   const Training& training = e.question().training();
   const Recompute recompute = training.recompute;
-  e.refuse_if(
-      e.recomputed_layers() || training.stage_recompute.any() || recompute == Recompute::Parts,
-      "/training/recompute",
-      "spreads layers that are computed again; expected none, alternate or full");
+  e.refuse_if(training.stage_recompute.any() || recompute == Recompute::Parts,
+              "/training/recompute",
+              "has no choice of parts or of layers of a stage; expected none, alternate, full or "
+              "full_layers");
+  if (const std::optional<int> again = e.recomputed_layers()) {
+    return titan_layers_again(e, static_cast<int>(e.shape().layers.size()), *again);
+  }
   const std::vector<Module>& modules = training.graph.modules;
   const bool again = std::any_of(modules.begin(), modules.end(),
                                  [](const Module& module) { return !module.recompute.empty(); });
@@ -99,7 +126,7 @@ std::string titan_recompute(ExportedPlan& e) {
 
 void check_titan(ExportedPlan& e) {
   const Question& q = e.question();
-  e.refuse_megatron_ways();
+  e.refuse_megatron_ways(e.plan().schedule.kind->name == std::string("dualpipe-v"));
   e.leave_out_kernels();
   const Layout& layout = q.layout;
   e.refuse_if(e.degree(Dimension::Tensor) > 1 && !layout.sharding.sequence_parallel,

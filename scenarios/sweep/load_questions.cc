@@ -1,7 +1,9 @@
 // The scenarios of a document, and the mistakes of all of them told once.
 // SPDX-License-Identifier: Apache-2.0
+#include <string>
 #include <utility>
 
+#include "base/error.h"
 #include "scenarios/load/loader.h"
 #include "scenarios/sweep/sweep_plan.h"
 
@@ -13,6 +15,18 @@ Question load_one(std::shared_ptr<const JsonValue> document, KnownParts& known,
   Question scenario = load_question(*document, known, diagnostics);
   scenario.document = std::move(document);
   return scenario;
+}
+
+/// Throws: Error if `document` is what interlock wrote of other commands, or a list of results.
+void refuse_result(const JsonValue& document) {
+  const JsonValue& first = document.items.empty() ? document : document.items.front();
+  const JsonValue* format = first.find("format");
+  if (format == nullptr || !format->text.starts_with("interlock-")) return;
+  const std::string file = document.file ? *document.file : "the document";
+  if (!format->text.starts_with("interlock-result/")) {
+    throw Error(file + " is an " + format->text + "; expected a scenario");
+  }
+  throw Error(file + " is a result; expected a scenario (interlock report " + file + " shows it)");
 }
 
 }  // namespace
@@ -30,6 +44,7 @@ Question load_point(std::shared_ptr<const JsonValue> document, KnownParts& known
 }
 
 std::vector<Question> load_questions(const JsonValue& document) {
+  refuse_result(document);
   Diagnostics diagnostics;
   const SweepPlan plan(document, kMostAtOnce, diagnostics);
   std::vector<SweepPoint> points;

@@ -100,7 +100,8 @@ class NoBrokenPipe {
 [[noreturn]] void work_and_exit(int orders, int results, pid_t parent, const Hire& hire) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // no process would take the result
   if (::getppid() != parent) _exit(1);
-  std::signal(SIGINT, SIG_IGN);  // the parent hears it too, and decides
+  // The parent hears these too, and decides.
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_IGN);
   // No exception may reach the parent's handlers, which stand around this call.
   try {
     OrderAnswerer answer;

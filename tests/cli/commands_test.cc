@@ -253,6 +253,54 @@ TEST_CASE("list prints names that scenarios can use") {
   CHECK(run_program({"list", "models", "none.json"}, folder.path()).exit_code == 2);
 }
 
+TEST_CASE("a misspelt key of a config.json is told by every command that reads it") {
+  const Folder folder;
+  folder.file("config.json", R"({"model_type": "qwen3", "hidden_size": 64, "head_dim": 16,
+      "num_hidden_layer": 2, "intermediate_size": 128, "num_attention_heads": 4,
+      "num_key_value_heads": 4, "vocab_size": 100, "max_position_embeddings": 64})");
+  folder.file("s.json", R"({"model": "config.json", "cluster": "dgx-h100", "training": {
+      "strategy": "global", "global_batch_size": 8, "micro_batch_size": 1}})");
+  const std::string unknown = ": not used, as nothing is known of them here: num_hidden_layer\n";
+  const std::string taken =
+      ": not in the configuration; model_type \"qwen3\" has "
+      "num_hidden_layers 32\n";
+  for (const std::vector<std::string>& words : std::initializer_list<std::vector<std::string>>{
+           {"check", "s.json"},
+           {"check", "s.json", "--json", "c.json"},
+           {"list", "models", "config.json"},
+           {"init", "--model", "config.json", "--machine", "dgx-h100", "--devices", "2", "--out",
+            "made.json"}}) {
+    CAPTURE(words.front());
+    const Outcome run = run_program(words, folder.path());
+    CHECK(run.exit_code == 0);
+    for (const std::string& note : {unknown, taken}) {
+      const std::size_t at = run.err.find(note);
+      CHECK(at != std::string::npos);
+      CHECK(run.err.find(note, at + 1) == std::string::npos);  // once
+    }
+  }
+}
+
+TEST_CASE("a result in the place of a scenario is told to be one") {
+  const Folder folder;
+  folder.file("toy.json", kPairwise);
+  const Outcome made =
+      run_program({"simulate", "toy.json", "-q", "--json", "o.json"}, folder.path());
+  REQUIRE(made.exit_code == 0);
+  REQUIRE(
+      run_program({"compare", "toy.json", "toy.json", "-q", "--json", "all.json"}, folder.path())
+          .exit_code == 0);
+  for (const std::string file : {"o.json", "all.json"}) {
+    const Outcome run = run_program({"compare", file, "toy.json"}, folder.path());
+    CHECK(run.exit_code == 2);
+    CHECK(run.err ==
+          file + " is a result; expected a scenario (interlock report " + file + " shows it)\n");
+  }
+  REQUIRE(run_program({"list", "--json", "list.json", "-q"}, folder.path()).exit_code == 0);
+  CHECK(run_program({"check", "list.json"}, folder.path()).err ==
+        "list.json is an interlock-list/1; expected a scenario\n");
+}
+
 TEST_CASE("schema prints the JSON Schema") {
   const Outcome run = run_program({"schema"});
   CHECK(run.exit_code == 0);

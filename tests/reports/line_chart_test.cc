@@ -10,6 +10,7 @@
 
 #include "reports/charts/bar_chart.h"
 #include "reports/charts/chart_axes.h"
+#include "reports/charts/paper_figures.h"
 
 namespace interlock::line_chart_test {
 
@@ -161,6 +162,27 @@ TEST_CASE("words of points that lie together keep clear of each other, joined wh
   CHECK(holds(svg, "stroke=\"#bbbbbb\""));
 }
 
+TEST_CASE("the word of a last point ends before the numbers of the panel beside it") {
+  ChartPanel panel{"devices", "time", {{{.x = 0, .y = 8}, {.x = 1, .y = 4, .word = "best"}}}};
+  panel.dots = Dots::Drawn;
+  // Panels begin at 64 and 514, and are 380 wide; numbers of the second take some 50 before it.
+  const std::string svg = line_chart_svg({.names = {"one"}, .panels = {panel, panel}});
+  INFO(svg);
+  std::vector<double> places;
+  const std::regex word("<text x=\"([0-9.]+)\" y=\"[0-9.]+\">best<");
+  for (std::sregex_iterator match(svg.begin(), svg.end(), word), end; match != end; ++match) {
+    places.push_back(std::stod((*match)[1]));
+  }
+  REQUIRE(places.size() == 2);
+  CHECK(places[0] + 4 * 6.6 < 514 - 50);
+  CHECK(places[1] == 64 + 380 + 70 + 380 + 6);  // nothing lies right of the last
+  const std::string fixed =
+      line_chart_svg({.names = {"one"}, .panels = {panel}, .style = {.width = 400}});
+  std::smatch only;
+  REQUIRE(std::regex_search(fixed, only, word));
+  CHECK(std::stod(only[1]) + 4 * 6.6 <= 400);
+}
+
 TEST_CASE("panels below each other keep the names of their axes apart") {
   const ChartPanel panel{"across", "up", {{{0, 8}, {5, 2}}}};
   const std::string svg =
@@ -192,6 +214,17 @@ TEST_CASE("bars of a page have patterns of their own name, and say what they sho
   CHECK(holds(html, "<pattern id=\"scenario-4-part-0\""));
   CHECK(holds(html, "fill=\"url(#scenario-4-part-0)\""));
   CHECK(holds(html, "<title>device 7, idle, share (%): 33.33</title>"));
+}
+
+TEST_CASE("bars of devices stand in the order of their numbers, whatever their ranks are") {
+  ReadResult result{.file = "r.json", .name = "toy"};
+  result.values = {{"busy", 0.5}, {"useful", 0.5}, {"peak_memory_bytes", 1}};
+  result.simulated = {{.device = 160, .busy = 0.75, .useful = 0.5}, {.device = 2, .busy = 0.25}};
+  const std::vector<std::string> order = {"2", "160"};
+  const BarChart chart = utilisation_figure({result});
+  CHECK(chart.panels[0].bars == order);
+  CHECK(chart.panels[0].values == std::vector<std::vector<double>>{{0, 0.25}, {0.5, 0.25}});
+  CHECK(memory_figure({result}).panels[0].bars == order);
 }
 
 }  // namespace interlock::line_chart_test

@@ -171,6 +171,29 @@ TEST_CASE("a sweep draws the measures that it is asked for") {
                        doctest::Contains("did you mean \"step_time\"?"), Error);
 }
 
+TEST_CASE("gain names the path of its first value, unless that speaks for itself") {
+  CHECK(sweep_figure(sweep_of({"global", "local"}), "gain").subtitle ==
+        "gain: throughput over that of devices 1");
+  std::vector<ReadResult> results = sweep_of({"global", "local"});
+  for (ReadResult& result : results) std::swap(result.swept[0], result.swept[1]);
+  CHECK(sweep_figure(results, "gain").subtitle == "gain: throughput over that of global");
+}
+
+TEST_CASE("a legend has the curves that are drawn") {
+  std::vector<ReadResult> results = sweep_of({"global", "local", "greedy"});
+  for (ReadResult& result : results) result.strategy = result.swept.front().label;
+  // Strategies other than global have no end-to-end training to compare with.
+  for (ReadResult& result : results) std::swap(result.swept[0], result.swept[1]);
+  std::vector<ReadResult> one = results;
+  for (std::size_t r = 0; r < one.size(); ++r) one[r].swept.push_back({"x", "1", std::nullopt});
+  const LineChart chart = sweep_figure(one, "break_even");
+  CHECK(chart.names == std::vector<std::string>{"global, x 1"});
+  REQUIRE(chart.panels.size() == 1);
+  CHECK(chart.panels.front().curves.size() == 1);
+  // Beside a measure that all have, all are drawn.
+  CHECK(sweep_figure(one, "break_even,step_time").names.size() == 3);
+}
+
 TEST_CASE("more curves than looks are divided among panels by the first path, with equal axes") {
   std::vector<ReadResult> results;
   for (int model = 0; model < 5; ++model) {

@@ -133,6 +133,26 @@ TEST_CASE("a traversal that trains nothing is pale") {
   CHECK(text.find("Pale: trains nothing") != std::string::npos);
 }
 
+TEST_CASE("a caption explains numbers and pale bars where they are drawn") {
+  const auto says = [](const std::vector<ScenarioResult>& results, const std::string& words) {
+    return texts(read_markup(svg_timelines(results, {}))).find(words) != std::string::npos;
+  };
+  const std::string numbers = "Numbers count micro-batches in a step", pale = "Pale: ";
+  const auto few = pipeline_run({.devices = 4, .micro_batches = 4, .steps = 1});
+  // 200 lanes on 720 pixels are 4 high each, too low for words.
+  const auto low = pipeline_run({.devices = 200, .micro_batches = 4, .steps = 1});
+  auto idle = few;
+  for (OpInfo& op : idle.measurement.program.ops) op.useful = op.kind != OpKind::B;
+  CHECK(says({few}, numbers));
+  CHECK(!says({few}, pale));
+  CHECK(!says({low}, numbers));
+  CHECK(says({idle}, pale));
+  CHECK(says({few, few}, numbers));
+  CHECK(!says({few, few}, pale));
+  CHECK(!says({low, low}, numbers));
+  CHECK(says({low, idle}, pale));
+}
+
 TEST_CASE("large runs stay well-formed and under 500 KB, and say what is shown") {
   for (const PipelineSize size : {PipelineSize{4, 512, 3}, PipelineSize{64, 64, 3},
                                   PipelineSize{300, 30, 2}, PipelineSize{40, 200, 2}}) {

@@ -109,6 +109,22 @@ TEST_CASE("workers of a pool live from one call to the next, and a dead one is r
   CHECK(answers({"e"}) == Texts{"1e"});
 }
 
+TEST_CASE("signals that ask a program to stop are not for its workers to hear") {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    CAPTURE(signal);
+    std::string told;
+    const Jobs jobs{first(1),
+                    [=](std::size_t) -> std::string {
+                      std::raise(signal);
+                      return "goes on";
+                    },
+                    [&](const JobResult& result) { told = result.problem + result.bytes; },
+                    {}};
+    CHECK(run_jobs(jobs, 2));
+    CHECK(told == "goes on");
+  }
+}
+
 TEST_CASE("threads of a pool have what they know for themselves") {
   for (const int threads : {1, 3}) {
     CAPTURE(threads);

@@ -84,7 +84,8 @@ TEST_CASE("features of several layers are refused, of one they are known") {
 TEST_CASE("a note on images says what is still assumed of them") {
   const auto notes = [](const std::string& encoder) {
     return built(R"({"base": {"model_type": "llava", )" + kTower + R"("text_config": )" +
-                 config("llama", "") + R"(}, "encoder": )" + encoder + "}")
+                 config("llama", R"("intermediate_size": 3072)") + R"(}, "encoder": )" + encoder +
+                 "}")
         .notes;
   };
   CHECK(notes(R"({"images": 2})").empty());
@@ -92,6 +93,32 @@ TEST_CASE("a note on images says what is still assumed of them") {
   REQUIRE(notes(R"({"patches": {"image_size": 32}})").size() == 1);
   const std::string sized = notes(R"({"patches": {"image_size": 32}})").front();
   CHECK_MESSAGE(sized.starts_with("one image of 32 x 32 pixels in each sample, 16 of its"), sized);
+}
+
+TEST_CASE("sizes that a configuration leaves to its class are noted with what they are") {
+  const auto notes = [](const std::string& text) { return built(text).notes; };
+  const std::string sizes = R"("hidden_size": 64, "num_attention_heads": 4, "vocab_size": 10,
+      "max_position_embeddings": 8, )";
+  CHECK(notes(R"({"model_type": "llama", )" + sizes +
+              R"("num_hidden_layer": 2, "intermediate_sise": 256})") ==
+        std::vector<std::string>{
+            "not used, as nothing is known of them here: num_hidden_layer, intermediate_sise",
+            "not in the configuration; model_type \"llama\" has num_hidden_layers 32, "
+            "intermediate_size 11008"});
+  CHECK(notes(R"({"model_type": "llama", )" + sizes +
+              R"("num_hidden_layers": 2, "intermediate_size": 256})")
+            .empty());
+  // Other names of the same sizes say them as well.
+  CHECK(notes(R"({"model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_layer": 2, "n_inner": 256,
+      "vocab_size": 10, "n_positions": 8})")
+            .empty());
+  // Without experts nothing is said of their sizes.
+  const std::string dense = R"("num_hidden_layers": 2, "intermediate_size": 256, "head_dim": 16,
+      "num_key_value_heads": 4, "num_experts": )";
+  CHECK(notes(R"({"model_type": "qwen3_moe", )" + sizes + dense + "0}").empty());
+  CHECK(notes(R"({"model_type": "qwen3_moe", )" + sizes + dense + "16}") ==
+        std::vector<std::string>{
+            "not in the configuration; model_type \"qwen3_moe\" has moe_intermediate_size 768"});
 }
 
 }  // namespace

@@ -158,6 +158,72 @@ TEST_CASE("plan tells a near tie where the next best lacks less than the typical
   CHECK(Json::parse(sizing_json(sizing))["near_tie"] == nullptr);
 }
 
+TEST_CASE("an interrupted plan judges the sizes that were searched") {
+  Sizing sizing;
+  sizing.stopped = true;
+  sizing.question.machines = {{"dgx-h100", ""}};
+  sizing.question.devices = {8, 16, 32};
+  sizing.rows = {row_of(0, 60, 1000, 0.02), row_of(0, 50, 1100, 0.02), {.devices = 32}};
+  sizing.ranking = {1, 0};
+  const auto first = [&] { return recommendation(sizing).front(); };
+  sizing.question.aims.time = Seconds(45 * 86400);
+  CHECK(has(first(), ": no size is within 45.0 d; this one is the quickest, +11.1% over"));
+  sizing.rows[2].searched = false;
+  CHECK(has(first(),
+            ": no size of those searched, 1 of 3 not searched, is within 45.0 d; this one "
+            "is the quickest, +11.1% over the time."));
+  sizing.question.aims.time = Seconds(55 * 86400);
+  CHECK(has(first(), ": the cheapest within 55.0 d of those searched, 1 of 3 not searched."));
+  sizing.question.aims.time.reset();
+  CHECK(has(first(), ": time x cost is least of those searched, 1 of 3 not searched."));
+  sizing.ranking = {0};
+  CHECK(has(first(), ": the only size that fits of those searched, 1 of 3 not searched."));
+  sizing.ranking.clear();
+  CHECK(has(first(), "No size of those searched, 1 of 3 not searched, has a plan that fits"));
+  for (SizedPlan& row : sizing.rows) row.searched = false;
+  CHECK(first() == "No size was searched to its end.");
+}
+
+TEST_CASE("plan asks for every price that it lacks") {
+  Sizing sizing;
+  sizing.question.machines = {{"dgx-h100", ""}, {"dgx-b200", ""}, {"gaudi3-oam", ""}};
+  sizing.rows = {row_of(0, 20, 1000, 0.02), row_of(1, 10, 1050, 0.06), row_of(2, 10, 1200, 0.3)};
+  sizing.rows[1].cost = Money{5, "USD"};
+  sizing.ranking = {2, 0, 1};
+  const auto told = [&](const std::string& note) {
+    const std::vector<std::string> notes = sizing_notes(sizing);
+    return std::count(notes.begin(), notes.end(), note) == 1;
+  };
+  CHECK(
+      told("GPU-hours are the cost, as prices are unknown: --price 'dgx-h100=2.50 USD/h' --price "
+           "'gaudi3-oam=2.50 USD/h'."));
+  sizing.rows[2].cost = Money{5, "USD"};
+  CHECK(told("GPU-hours are the cost, as a price is unknown: --price 'dgx-h100=2.50 USD/h'."));
+}
+
+TEST_CASE("a memory limit that nothing comes near is called the user's") {
+  SearchResult result = empty_result();
+  result.counts
+      .lost[static_cast<std::size_t>(Grade::LayoutBound)][static_cast<std::size_t>(Loss::Memory)] =
+      2000;
+  const TableStyle style = {.width = 300};
+  CHECK(has(search_text(result, style), "None comes near the memory that there is: more devices"));
+  result.request.limits.memory = Bytes(1e9);
+  CHECK(has(search_text(result, style),
+            "None comes near the 954 MiB of a device that search.limits.memory allows: a wider "
+            "limit, more devices, or offload, may."));
+}
+
+TEST_CASE("what lies on hosts is told in words") {
+  FoundPlan plan;
+  const auto words = [&](const std::string& offload) {
+    plan.layout.options = {{"training.offload", parse_json(offload, "")}};
+    return option_words(plan.layout);
+  };
+  CHECK(words(R"({"activations": 1, "optimizer": 1})") == "activations and optimizer on the host");
+  CHECK(words(R"({"activations": 0.5})") == "50% of activations on the host");
+}
+
 TEST_CASE("search says that the next best may be the faster one within the typical error") {
   SearchResult result = empty_result();
   result.plans.push_back({.estimate = {.values = {100, 1, 0, 0}, .step_time = 100}});
