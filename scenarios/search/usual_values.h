@@ -1,4 +1,4 @@
-// What a search tries where nothing is asked: sizes of micro-batches, stages of a rank.
+// Values that a search tries where nothing is asked: sizes of micro-batches, stages of a rank.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -19,15 +19,15 @@ namespace {
 /// are off by 9 % at most (tests/validate/folding).
 constexpr double kMostUneven = 0.1;
 
-/// What a run does, ranks that stand for others counted once.
-struct Doings {
+/// Counts what a run does, ranks that stand for others once.
+struct RunCounts {
   std::vector<double> messages, collectives;  // how often, by channel and by collective
   Seconds kernels;                            // of the busiest rank
 };
 
-Doings doings_of(const Program& program) {
-  Doings all = {.messages = std::vector<double>(program.channels.size()),
-                .collectives = std::vector<double>(program.collectives.size())};
+RunCounts counts_of_run(const Program& program) {
+  RunCounts all = {.messages = std::vector<double>(program.channels.size()),
+                   .collectives = std::vector<double>(program.collectives.size())};
   Seconds kernels;  // of a rank
   const auto add = [&](const Instruction& instruction, double times) {
     if (instruction.code == Opcode::Compute) {
@@ -212,7 +212,7 @@ std::string LinkSharing::share_links() {
 /// average. What a collective takes whose links nothing else uses is known whatever its flows are.
 std::optional<int> LinkSharing::too_uneven(const std::vector<LinkUse>& uses) {
   std::vector<double> carried(program_.links.size()), mean(program_.links.size());
-  const Doings done = doings_of(program_);
+  const RunCounts done = counts_of_run(program_);
   const auto carry = [&](int wire, double bytes) {
     for (const int link : program_.wires[wire].links) {
       carried[link] += bytes / program_.links[link].share;

@@ -98,7 +98,7 @@ TEST_CASE("what an overlap does not hide of arithmetic and traffic comes on top"
 
 TEST_CASE("on a B200 nothing is hidden, on an A100 all") {
   Device b200 = device_named("b200");
-  // What fits 514 products of dense layers of the same table: 0.5 of the peak, a ramp of 60.
+  // 514 products of dense layers of the same table fit 0.5 of the peak and a ramp of 60.
   b200.efficiency[static_cast<std::size_t>(OpClass::Gemm)].compute = 0.5;
   b200.tiles.ramp = 60;
   CHECK(b200.grouped_overlap == 0);

@@ -89,7 +89,8 @@ TEST_CASE("newer hybrids of Nemotron name their layers, older ones have letters"
   CHECK(nemotron(R"("layers_block_type": ["mamba", "moe", "attention", "mlp", "moe"])").size() ==
         5);
   const auto later = mistakes(R"({"model_type": "nemotron_h", "num_hidden_layers": 1,
-      "layers_block_type": ["mamba"], "mtp_layers_block_type": ["attention", "moe"], "sequence_length": 8})");
+      "layers_block_type": ["mamba"], "mtp_layers_block_type": ["attention", "moe"],
+      "sequence_length": 8})");
   REQUIRE(!later.empty());
   CHECK(later.front().find("/mtp_layers_block_type") != std::string::npos);
   const auto wrong = mistakes(R"({"model_type": "nemotron_h", "num_hidden_layers": 1,

@@ -1,5 +1,4 @@
-// Empty gradients that products keep, one for each shape of weights, against shapes counted by
-// hand.
+// Empty gradients that products keep: shapes of weights counted by hand.
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
@@ -29,7 +28,7 @@ std::vector<double> added(const std::string& kept, const Overrides& more) {
 
 using Elements = std::vector<double>;
 
-// Of a block of 256 columns.
+// Weights of a block of 256 columns.
 constexpr double kQkv = 256 * 768, kProjection = 256 * 256, kUp = 256 * 1024, kDown = 1024 * 256;
 
 }  // namespace
