@@ -10,8 +10,8 @@
 #include <string>
 
 #include "base/file.h"
-#include "hardware/devices/device_reader.h"
 #include "hardware/kernels/attention_share.h"
+#include "tests/hardware/devices/named_device.h"
 
 namespace interlock::attention_kernels_test {
 namespace {
@@ -62,16 +62,6 @@ double predicted_ms(const Measured& k, const Device& device) {
                      .variant = OpVariant::Fused,
                      .shape = {k.tokens, columns, k.head, k.samples * k.heads}};
   return kernel_time(work, device, Precision::Bf16).compute.value() * 1e3;
-}
-
-Device device_named(const std::string& name) {
-  Diagnostics diagnostics;
-  JsonValue value;
-  value.kind = JsonValue::Kind::String;
-  value.text = name;
-  const Device device = read_device({&value, ""}, diagnostics);
-  REQUIRE(diagnostics.empty());
-  return device;
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/file.h"
-#include "hardware/devices/device_reader.h"
+#include "tests/hardware/devices/named_device.h"
 
 namespace interlock::grouped_products_test {
 namespace {
@@ -37,16 +37,6 @@ std::vector<Measured> read_products(const std::string& device) {
     if (m.device == device) products.push_back(m);
   }
   return products;
-}
-
-Device device_named(const std::string& name) {
-  Diagnostics diagnostics;
-  JsonValue value;
-  value.kind = JsonValue::Kind::String;
-  value.text = name;
-  const Device device = read_device({&value, ""}, diagnostics);
-  REQUIRE(diagnostics.empty());
-  return device;
 }
 
 /// Returns the kernels of all experts: operands of 2 bytes; gradients of weights read and written.
