@@ -209,6 +209,19 @@ TEST_CASE("products of experts, and their casts, are issued one by one") {
   CHECK(step("1", "bf16", "3 us") == step("1", "bf16", "0 s"));
 }
 
+TEST_CASE("products of experts hide their traffic unless a host issues them") {
+  const auto step = [](const std::string& overlap, const std::string& framework) {
+    return step_of(run(small_run({"model.experts=8",
+                                  R"(cluster={"kind": "uniform", "devices": 1,
+        "link": {"bandwidth": "1 GB/s"}, "device": {"base": "h100", "grouped_overlap": )" +
+                                      overlap + "}}",
+                                  "training.framework=" + framework})));
+  };
+  const std::string issued = R"({"expert_issue": "1 ns"})", graphs = "{}";
+  CHECK(step("0", issued) > step("1", issued));
+  CHECK(step("0", graphs) == step("1", graphs));
+}
+
 TEST_CASE("adapters of captured products are in the graph, too") {
   const auto issued = [](const Overrides& overrides) {
     int kernels = 0;
