@@ -16,6 +16,7 @@ typedef enum { ncclInt8 = 0, ncclFloat32 = 7, ncclBfloat16 = 9 } ncclDataType_t;
 }
 #endif
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -147,7 +148,7 @@ void compute(const Parts& all) {
     }
   }
   for (std::size_t m = 0; m < all.size(); ++m) {
-    std::memcpy(all[m].to, made[m].data(), made[m].size());
+    std::copy(made[m].begin(), made[m].end(), static_cast<char*>(all[m].to));
   }
 }
 
