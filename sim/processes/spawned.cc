@@ -60,6 +60,21 @@ class StartConditions {
   posix_spawnattr_t attributes_;
 };
 
+constexpr std::size_t kFlags = 4;  // bytes of a request before its program
+
+std::string flags_of(const WantedTrace& wanted) {
+  return {static_cast<char>(wanted.spans), static_cast<char>(wanted.transfers),
+          static_cast<char>(wanted.memory), static_cast<char>(wanted.collectives)};
+}
+
+/// Reads flags_of(). Those of another build may be any bytes.
+WantedTrace wanted_in(std::string_view request) {
+  return {.spans = request[0] != 0,
+          .transfers = request[1] != 0,
+          .memory = request[2] != 0,
+          .collectives = request[3] != 0};
+}
+
 /// Returns the program of a request. Throws: Unavailable if it cannot be read.
 Program program_in(std::string_view request) {
   try {
@@ -74,9 +89,7 @@ Program program_in(std::string_view request) {
 }  // namespace
 
 RunSummary run_in_program(const std::string& path, const Program& program, const TraceSink& sink) {
-  const WantedTrace wanted = wanted_by(sink);
-  std::string request(reinterpret_cast<const char*>(&wanted), sizeof wanted);
-  request += program_bytes(program);
+  const std::string request = flags_of(wanted_by(sink)) + program_bytes(program);
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     throw Unavailable(std::string("cannot make a socket: ") + std::strerror(errno));
@@ -99,11 +112,9 @@ void serve_program(RunSummary (*engine)(const Program&, const TraceSink&)) {
   std::signal(SIGINT, SIG_IGN);        // who asks hears it, too, and decides
   try {
     const std::string request = receive_all(STDIN_FILENO);
-    WantedTrace wanted;
-    if (request.size() < sizeof wanted) return;
-    std::memcpy(&wanted, request.data(), sizeof wanted);
-    run_and_exit(STDOUT_FILENO, wanted, [&](const TraceSink& sink) {
-      return engine(program_in(std::string_view(request).substr(sizeof wanted)), sink);
+    if (request.size() < kFlags) return;
+    run_and_exit(STDOUT_FILENO, wanted_in(request), [&](const TraceSink& sink) {
+      return engine(program_in(std::string_view(request).substr(kFlags)), sink);
     });
   } catch (const std::bad_alloc&) {
     _exit(kOutOfMemory);
