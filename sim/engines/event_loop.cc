@@ -20,19 +20,15 @@ std::vector<int> recorders_of(const Program& program) {
   const auto one = [](const Rank& rank) { return rank.streams <= 1; };
   if (std::all_of(program.ranks.begin(), program.ranks.end(), one)) return {};
   std::vector<int> recorders(program.events.size(), std::numeric_limits<int>::max());
-  const auto note = [&](const Segment& segment, int number) {
-    for (int i = segment.first; i < segment.first + segment.count; ++i) {
-      const Instruction& instruction = program.instructions[i];
-      if (instruction.code != Opcode::Record) continue;
-      for (int e = instruction.index; e >= 0; e = program.events[e].next) {
-        recorders[e] = std::min(recorders[e], number);
-      }
-    }
-  };
   for (const Rank& rank : program.ranks) {
     for (int number = 0; number < rank.streams; ++number) {
-      const Stream& stream = program.streams[rank.first_stream + number];
-      for (int s = 0; s < stream.count; ++s) note(program.segments[stream.first + s], number);
+      const auto note = [&](const Instruction& instruction, std::int64_t) {
+        if (instruction.code != Opcode::Record) return;
+        for (int e = instruction.index; e >= 0; e = program.events[e].next) {
+          recorders[e] = std::min(recorders[e], number);
+        }
+      };
+      visit_instructions(program, program.streams[rank.first_stream + number], note);
     }
   }
   return recorders;

@@ -200,14 +200,10 @@ std::string bulk_synchronous_problem(const Program& program) {
   for (const Rank& rank : program.ranks) {
     if (rank.streams != 1)
       return "a rank that chooses its order has no phases; expected one stage on each";
-    const Stream& stream = program.streams[rank.first_stream];
-    for (int s = stream.first; s < stream.first + stream.count; ++s) {
-      const Segment& segment = program.segments[s];
-      const auto begin = program.instructions.begin() + segment.first;
-      computes += turns_of(program, stream, s) *
-                  std::count_if(begin, begin + segment.count,
-                                [](const Instruction& i) { return i.code == Opcode::Compute; });
-    }
+    const auto count = [&](const Instruction& one, std::int64_t turns) {
+      if (one.code == Opcode::Compute) computes += turns;
+    };
+    visit_instructions(program, program.streams[rank.first_stream], count);
   }
   const std::int64_t most = kMostPhases / static_cast<std::int64_t>(program.ranks.size());
   if (computes > most) {

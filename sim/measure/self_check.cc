@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <numeric>
 
+#include "sim/program/cursor.h"
+
 namespace interlock {
 namespace {
 
@@ -80,16 +82,11 @@ ProgramCount count_instructions(const Program& program) {
                      std::vector<std::int64_t>(program.channels.size(), 0),
                      std::vector<std::int64_t>(program.channels.size(), 0)};
   for (const Stream& stream : program.streams) {
-    for (int s = stream.first; s < stream.first + stream.count; ++s) {
-      const Segment& segment = program.segments[s];
-      const std::int64_t turns = turns_of(program, stream, s);
-      for (int i = segment.first; i < segment.first + segment.count; ++i) {
-        const Instruction& instruction = program.instructions[i];
-        if (instruction.code == Opcode::Compute) count.ops[instruction.index] += turns;
-        if (instruction.code == Opcode::Send) count.sends[instruction.index] += turns;
-        if (instruction.code == Opcode::Receive) count.receives[instruction.index] += turns;
-      }
-    }
+    visit_instructions(program, stream, [&](const Instruction& one, std::int64_t turns) {
+      if (one.code == Opcode::Compute) count.ops[one.index] += turns;
+      if (one.code == Opcode::Send) count.sends[one.index] += turns;
+      if (one.code == Opcode::Receive) count.receives[one.index] += turns;
+    });
   }
   return count;
 }

@@ -1,4 +1,4 @@
-// Cursor: walking the instructions of a stream.
+// Cursor: walking the instructions of a stream, in order or as they are written.
 // SPDX-License-Identifier: Apache-2.0
 //
 // Example: rank 0 of the 1F1B in program.h. The cursor stands at Allocate (0), Allocate (0), F (0),
@@ -56,6 +56,16 @@ class Cursor {
   std::int32_t base_ = 0, round_base_ = 0;  // added to micro-batches: in all; by the round
   std::int32_t segment_ = -1, iteration_ = 0, round_ = 0;
 };
+
+/// Calls `visit` with each instruction that is written in the stream, and how often it runs.
+template <class Visit>
+void visit_instructions(const Program& program, const Stream& stream, const Visit& visit) {
+  for (int s = stream.first; s < stream.first + stream.count; ++s) {
+    const Instruction* const first = program.instructions.data() + program.segments[s].first;
+    const std::int64_t turns = turns_of(program, stream, s);
+    for (int i = 0; i < program.segments[s].count; ++i) visit(first[i], turns);
+  }
+}
 
 /// Returns true if only Allocate and Free come before the next Compute, if there is one.
 bool only_memory_before_op(Cursor cursor);

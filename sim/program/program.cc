@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "base/error.h"
+#include "sim/program/cursor.h"
 
 namespace interlock {
 
@@ -65,14 +66,9 @@ int tasks_of(const Program& program, const Instruction& instruction) {
 std::int64_t count_tasks(const Program& program) {
   std::int64_t tasks = 0;
   for (const Stream& stream : program.streams) {
-    for (int s = stream.first; s < stream.first + stream.count; ++s) {
-      const Segment& segment = program.segments[s];
-      std::int64_t once = 0;
-      for (int i = segment.first; i < segment.first + segment.count; ++i) {
-        once += tasks_of(program, program.instructions[i]);
-      }
-      tasks += turns_of(program, stream, s) * once;
-    }
+    visit_instructions(program, stream, [&](const Instruction& one, std::int64_t turns) {
+      tasks += turns * tasks_of(program, one);
+    });
   }
   return tasks;
 }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "sim/program/cursor.h"
+
 namespace interlock {
 namespace {
 
@@ -41,14 +43,9 @@ Seconds duration_of(const Program& program, const Instruction& instruction) {
 Seconds horizon(const Program& program) {
   Seconds sum(0);
   for (const Stream& stream : program.streams) {
-    for (int s = stream.first; s < stream.first + stream.count; ++s) {
-      const Segment& segment = program.segments[s];
-      Seconds once(0);
-      for (int i = segment.first; i < segment.first + segment.count; ++i) {
-        once += duration_of(program, program.instructions[i]);
-      }
-      sum += once * static_cast<double>(turns_of(program, stream, s));
-    }
+    visit_instructions(program, stream, [&](const Instruction& one, std::int64_t turns) {
+      sum += duration_of(program, one) * static_cast<double>(turns);
+    });
   }
   return sum;
 }

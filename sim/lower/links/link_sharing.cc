@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "sim/lower/links/turns.h"
+#include "sim/program/cursor.h"
 
 namespace interlock {
 
@@ -29,7 +30,8 @@ RunCounts counts_of_run(const Program& program) {
   RunCounts all = {.messages = std::vector<double>(program.channels.size()),
                    .collectives = std::vector<double>(program.collectives.size())};
   Seconds kernels;  // of a rank
-  const auto add = [&](const Instruction& instruction, double times) {
+  const auto add = [&](const Instruction& instruction, std::int64_t turns) {
+    auto times = static_cast<double>(turns);
     if (instruction.code == Opcode::Compute) {
       kernels += program.ops[instruction.index].duration * times;
     }
@@ -44,12 +46,7 @@ RunCounts counts_of_run(const Program& program) {
   for (const Rank& rank : program.ranks) {
     kernels = Seconds(0);
     for (int number = 0; number < rank.streams; ++number) {
-      const Stream& stream = program.streams[rank.first_stream + number];
-      for (int s = stream.first; s < stream.first + stream.count; ++s) {
-        const Segment& segment = program.segments[s];
-        const auto turns = static_cast<double>(turns_of(program, stream, s));
-        for (int i = 0; i < segment.count; ++i) add(program.instructions[segment.first + i], turns);
-      }
+      visit_instructions(program, program.streams[rank.first_stream + number], add);
     }
     all.kernels = std::max(all.kernels, kernels);
   }
