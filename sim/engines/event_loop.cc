@@ -45,6 +45,7 @@ EventLoop::EventLoop(const Program& program, const TraceSink& sink)
       channels_(make_channels<ChannelState>(program)),
       wires_(program.wires.size()),
       wire_free_(program.wires.size(), 0),
+      memory_(program, sink),
       times_(program),
       communicators_(program.communicators.size()),
       events_(program.events.size()),
@@ -179,7 +180,7 @@ bool EventLoop::execute(int stream, StreamState& state) {
       }
       [[fallthrough]];
     case Opcode::Free:
-      change_memory(state);
+      if (sink_.memory) memory_.change(state.cursor, state.rank, now_);
       return true;
   }
   return true;
@@ -247,7 +248,7 @@ void EventLoop::choose(int index) {
   for (; state.cursor.instruction().code != Opcode::Compute; state.cursor.next()) {
     const Opcode code = state.cursor.instruction().code;
     CHECK(code == Opcode::Allocate || code == Opcode::Free, "only memory between taking and op");
-    change_memory(state);
+    if (sink_.memory) memory_.change(state.cursor, state.rank, now_);
   }
   start_compute(stream, state, state.cursor.instruction().index);
 }
@@ -266,27 +267,6 @@ const OpInfo& EventLoop::next_op(int stream) const {
   Cursor cursor = streams_[stream].cursor;
   while (cursor.instruction().code != Opcode::Compute) cursor.next();
   return program_.ops[cursor.instruction().index];
-}
-
-void EventLoop::change_memory(const StreamState& state) {
-  if (!sink_.memory) return;
-  const Instruction& instruction = state.cursor.instruction();
-  const Buffer& buffer = program_.buffers[instruction.index];
-  if (buffer.message >= 0) return let_go(buffer.message, state.cursor.micro_batch(), now_);
-  const double sign = instruction.code == Opcode::Allocate ? 1 : -1;
-  change_memory(now_, state.rank, buffer.memory_class, sign * buffer.bytes.value());
-}
-
-/// Frees a message once both its transfer and a head have read it.
-void EventLoop::let_go(int channel, int micro_batch, double time) {
-  const auto end = holds_.let_go(channel, micro_batch, time);
-  if (!end) return;
-  const Channel& what = program_.channels[channel];
-  change_memory(*end, what.from_rank, MemoryClass::Boundary, -held_by_sender(what).value());
-}
-
-void EventLoop::change_memory(double at, int rank, MemoryClass memory_class, double bytes) {
-  if (sink_.memory) sink_.memory({in_seconds(program_, at), bytes, rank, memory_class});
 }
 
 void EventLoop::wake(int& stream) {
@@ -441,12 +421,7 @@ void EventLoop::end_collective(int index) {
     sink_.collective({in_seconds(program_, done.time), in_seconds(program_, communicator.started),
                       in_seconds(program_, now_), event.collective, done.micro_batch});
   }
-  if (event.gives_back >= 0) {
-    const Buffer& buffer = program_.buffers[event.gives_back];
-    for (const int rank : program_.communicators[index].ranks) {
-      change_memory(now_, rank, buffer.memory_class, -buffer.bytes.value());
-    }
-  }
+  if (sink_.memory) memory_.end_collective(event, now_);
   complete(done.event, done.micro_batch);
   if (event.next >= 0) note_record(event.next, done.micro_batch);
   if (!communicator.joined.empty()) return ask_to_start(index);

@@ -20,7 +20,7 @@
 #include "sim/engines/engine_state.h"
 #include "sim/engines/event_loop_state.h"
 #include "sim/engines/kernel_rates.h"
-#include "sim/engines/message_holds.h"
+#include "sim/engines/memory_changes.h"
 #include "sim/engines/varied_times.h"
 #include "sim/program/trace.h"
 #include "sim/sharing/event_heap.h"
@@ -110,9 +110,6 @@ class EventLoop {
   void change_loads(int channel, bool begins);
   void change_loads(const Collective& collective, bool begins);
   void load_while_sent(int channel, double start, double end);
-  void change_memory(double at, int rank, MemoryClass memory_class, double bytes);
-  void change_memory(const StreamState& state);
-  void let_go(int channel, int micro_batch, double time);
   void wake(int& stream);
 
   const Program& program_;
@@ -123,7 +120,7 @@ class EventLoop {
   std::vector<ChannelState> channels_;
   std::vector<SharedWire> wires_;
   std::vector<double> wire_free_;
-  MessageHolds<double> holds_;
+  MemoryChanges memory_;  // of a sink that watches it
   VariedTimes times_;
   std::optional<KernelRates> rates_;  // where communication slows kernels down
   std::vector<CommunicatorState> communicators_;

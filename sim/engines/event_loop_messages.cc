@@ -141,10 +141,7 @@ void EventLoop::meet(int index, int micro_batch) {
 void EventLoop::transfer(int index, int micro_batch) {
   ChannelState& queue = channels_[index];
   ++queue.untaken;
-  if (sink_.memory) {
-    const Channel& channel = program_.channels[index];
-    change_memory(now_, channel.to_rank, MemoryClass::Boundary, held_by_receiver(channel).value());
-  }
+  if (sink_.memory) memory_.begin_message(index, now_);
   const Pending pending{index, micro_batch, now_};
   if (queue.wire < 0) {
     report(pending, now_, now_, now_);
@@ -217,15 +214,7 @@ void EventLoop::report(const Pending& pending, double start, double end, double 
                       pending.micro_batch});
     }
   }
-  if (sink_.memory) {
-    const Channel& channel = program_.channels[pending.channel];
-    if (channel.read_by_head) {
-      let_go(pending.channel, pending.micro_batch, end);
-    } else if (!channel.from_resident) {
-      change_memory(end, channel.from_rank, MemoryClass::Boundary,
-                    -held_by_sender(channel).value());
-    }
-  }
+  if (sink_.memory) memory_.end_message(pending.channel, pending.micro_batch, end);
   ChannelState& queue = channels_[pending.channel];
   // A sender that waits stands from its Send on, a synchronous one from the transfer's start.
   if (queue.sender >= 0 && (queue.synchronous || queue.sender_waits)) {

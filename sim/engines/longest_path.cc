@@ -19,6 +19,7 @@ LongestPath::LongestPath(const Program& program, const TraceSink& sink)
       ranks_(program.ranks.size()),
       channels_(make_channels<ChannelState>(program)),
       wire_free_(program.wires.size(), 0),
+      memory_(program, sink),
       times_(program),
       communicator_free_(program.communicators.size(), 0),
       rank_turns_(program.ranks.size()),
@@ -78,7 +79,7 @@ bool LongestPath::execute(int stream, StreamState& state) {
       }
       [[fallthrough]];
     case Opcode::Free:
-      if (sink_.memory) change_memory(state);
+      if (sink_.memory) memory_.change(state.cursor, state.rank, state.time);
       return true;
   }
   return true;
@@ -170,12 +171,7 @@ void LongestPath::run_collective(int index, Generation& generation, int micro_ba
          scaled(in_ticks(program_, collective.latency), factor);
   generation.time = free;
   makespan_ = std::max(makespan_, free);
-  if (event.gives_back >= 0 && sink_.memory) {
-    const Buffer& buffer = program_.buffers[event.gives_back];
-    for (const int rank : program_.communicators[collective.communicator].ranks) {
-      change_memory(free, rank, buffer.memory_class, -buffer.bytes.value());
-    }
-  }
+  if (sink_.memory) memory_.end_collective(event, free);
   if (!sink_.collective) return;
   sink_.collective({in_seconds(program_, generation.joined), in_seconds(program_, start),
                     in_seconds(program_, free), event.collective, micro_batch});
@@ -200,26 +196,6 @@ bool LongestPath::wait(int stream, StreamState& state) {
   state.time = std::max(state.time, generation.time);
   state.run_start = kNever;
   return true;
-}
-
-void LongestPath::change_memory(const StreamState& state) {
-  const Instruction& instruction = state.cursor.instruction();
-  const Buffer& buffer = program_.buffers[instruction.index];
-  if (buffer.message >= 0) return let_go(buffer.message, state.cursor.micro_batch(), state.time);
-  const double sign = instruction.code == Opcode::Allocate ? 1 : -1;
-  change_memory(state.time, state.rank, buffer.memory_class, sign * buffer.bytes.value());
-}
-
-/// Frees a message once both its transfer and a head have read it.
-void LongestPath::let_go(int channel, int micro_batch, double time) {
-  const auto end = holds_.let_go(channel, micro_batch, time);
-  if (!end) return;
-  const Channel& what = program_.channels[channel];
-  change_memory(*end, what.from_rank, MemoryClass::Boundary, -held_by_sender(what).value());
-}
-
-void LongestPath::change_memory(double at, int rank, MemoryClass memory_class, double bytes) {
-  sink_.memory({in_seconds(program_, at), bytes, rank, memory_class});
 }
 
 void LongestPath::wake(int& stream) {
@@ -400,14 +376,8 @@ LongestPath::Message LongestPath::transfer(int index, double at, int micro_batch
     }
   }
   if (sink_.memory) {
-    const Channel& channel = program_.channels[index];
-    change_memory(at, channel.to_rank, MemoryClass::Boundary, held_by_receiver(channel).value());
-    if (channel.read_by_head) {
-      let_go(index, micro_batch, end);
-    } else if (!channel.from_resident) {
-      change_memory(end, channel.from_rank, MemoryClass::Boundary,
-                    -held_by_sender(channel).value());
-    }
+    memory_.begin_message(index, at);
+    memory_.end_message(index, micro_batch, end);
   }
   return {at, arrival};
 }

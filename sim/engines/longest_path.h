@@ -19,7 +19,7 @@
 #include "sim/engines/engines.h"
 #include "sim/engines/fifo.h"
 #include "sim/engines/generations.h"
-#include "sim/engines/message_holds.h"
+#include "sim/engines/memory_changes.h"
 #include "sim/engines/varied_times.h"
 
 namespace interlock {
@@ -100,9 +100,6 @@ class LongestPath {
   Message transfer(int channel, double at, int micro_batch);
   void replay(StreamState& state, const ChannelState& queue);
   void take(StreamState& state, const Message& message);
-  void change_memory(double at, int rank, MemoryClass memory_class, double bytes);
-  void change_memory(const StreamState& state);
-  void let_go(int channel, int micro_batch, double time);
   void wake(int& stream);
   void wake_all(std::vector<int>& streams);
 
@@ -113,7 +110,7 @@ class LongestPath {
   std::vector<RankState> ranks_;
   std::vector<ChannelState> channels_;
   std::vector<double> wire_free_;
-  MessageHolds<double> holds_;
+  MemoryChanges memory_;  // of a sink that watches it
   VariedTimes times_;
   std::vector<double> communicator_free_;
   std::vector<Turns> rank_turns_, wire_turns_;   // frozen programs
