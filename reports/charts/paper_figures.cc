@@ -109,7 +109,8 @@ BarChart utilisation_figure(const std::vector<ReadResult>& results) {
     chart.panels[r].note = "mean: busy " + format_percent(results[r].known("busy")) + ", useful " +
                            format_percent(results[r].known("useful"));
     for (const ReadDevice& device : by_number(results[r])) {
-      chart.panels[r].values.push_back({device.useful, std::max(0.0, device.busy - device.useful)});
+      chart.panels[r].values.push_back(
+          {device.metrics.useful, std::max(0.0, device.metrics.busy - device.metrics.useful)});
     }
   }
   return chart;
@@ -122,7 +123,8 @@ std::array<bool, kMemoryClasses> classes_held(const std::vector<ReadResult>& res
   std::array<bool, kMemoryClasses> held{};
   for (const ReadResult& result : results) {
     for (const ReadDevice& device : by_number(result)) {
-      for (int i = 0; i < kMemoryClasses; ++i) held[i] = held[i] || device.memory[i] > 0;
+      for (int i = 0; i < kMemoryClasses; ++i)
+        held[i] = held[i] || device.metrics.memory[i] > Bytes(0);
     }
   }
   return held;
@@ -166,7 +168,7 @@ BarChart memory_figure(const std::vector<ReadResult>& results) {
     for (const ReadDevice& device : by_number(results[r])) {
       std::vector<double>& bar = panel.values.emplace_back();
       for (int i = 0; i < kMemoryClasses; ++i) {
-        if (held[i]) bar.push_back(device.memory[i]);
+        if (held[i]) bar.push_back(device.metrics.memory[i].value());
       }
     }
   }
@@ -214,7 +216,8 @@ BarChart breakdown_figure(const std::vector<ReadResult>& results) {
                  format_percent(results[r].known("busy"));
     for (const ReadDevice& device : by_number(results[r])) {
       const Bubbles* bubbles = device.bubbles ? &*device.bubbles : nullptr;
-      panel.values.push_back(part_shares(device.time, bubbles, results[r].known("step_time_s")));
+      panel.values.push_back(
+          part_shares(device.metrics.time, bubbles, results[r].known("step_time_s")));
     }
   }
   BarChart chart = breakdown_chart(std::move(empty.panels));

@@ -80,22 +80,25 @@ std::optional<double> number_at(const JsonNode& node, std::string_view pointer) 
 ReadDevice read_device(const JsonNode& node, Diagnostics& diagnostics) {
   ObjectReader reader(node, diagnostics);
   ReadDevice device;
+  DeviceMetrics& metrics = device.metrics;
   device.device = static_cast<int>(number_of(reader, "device", 1e9));
-  device.busy = number_of(reader, "busy");
-  device.useful = number_of(reader, "useful");
-  device.peak_memory = number_of(reader, "peak_memory_bytes");
-  if (reader.get("peak_stash_bytes")) device.peak_stash = number_of(reader, "peak_stash_bytes");
-  device.used_memory = number_at(node, "/used_memory_bytes");
+  metrics.busy = number_of(reader, "busy");
+  metrics.useful = number_of(reader, "useful");
+  metrics.peak_memory = Bytes(number_of(reader, "peak_memory_bytes"));
+  if (reader.get("peak_stash_bytes")) {
+    metrics.peak_stash = Bytes(number_of(reader, "peak_stash_bytes"));
+  }
+  if (const auto used = number_at(node, "/used_memory_bytes")) metrics.used_memory = Bytes(*used);
   if (const auto memory = reader.require("memory_bytes", "an object")) {
     ObjectReader classes(*memory, diagnostics);
     for (int i = 0; i < kMemoryClasses; ++i) {
-      device.memory[i] = number_of(classes, name_of(static_cast<MemoryClass>(i)));
+      metrics.memory[i] = Bytes(number_of(classes, name_of(static_cast<MemoryClass>(i))));
     }
   }
   if (const auto shares = reader.require("time_shares", "an object")) {
     ObjectReader uses(*shares, diagnostics);
     for (int i = 0; i < kTimeUses; ++i) {
-      device.time[i] = number_of(uses, name_of(static_cast<TimeUse>(i)));
+      metrics.time[i] = number_of(uses, name_of(static_cast<TimeUse>(i)));
     }
   }
   device.bubbles = read_bubbles(reader);
@@ -165,55 +168,40 @@ void read_metrics(const JsonNode& node, ReadResult& result, Diagnostics& diagnos
   result.quality_measure = words_at(node, "/scenario/quality/measure");
 }
 
-/// Adds what the device that has most of a class holds of it at its peak, and the most staleness.
-void add_most(const JsonNode& node, ReadResult& result) {
-  using enum MemoryClass;
-  for (const auto& [key, memory_class] :
-       {std::pair("weights_bytes", Weights), std::pair("weight_versions_bytes", WeightVersions),
-        std::pair("gradients_bytes", Gradients), std::pair("states_bytes", Optimizer)}) {
-    double& most = result.values[key] = 0;
-    for (const ReadDevice& device : result.simulated) {
-      most = std::max(most, device.memory[static_cast<std::size_t>(memory_class)]);
-    }
+/// Returns the micro-batches of all replicas; nothing of a workload.
+std::optional<double> micro_batches_per_step(const JsonNode& node, const ReadResult& result) {
+  const auto micro_batches = result.value("micro_batches");
+  if (!micro_batches || words_at(node, "/schedule").empty()) return std::nullopt;
+  const auto shares = node_at(node, "/replica_micro_batches");
+  if (!shares || shares->value->items.empty()) {
+    return *micro_batches * number_at(node, "/parallel/data").value_or(1);
   }
-  const auto staleness = node_at(node, "/staleness");
-  if (!staleness || staleness->value->kind != Kind::Object) return;
-  for (const JsonMember& member : staleness->value->members) {
-    double& most = result.values["most_staleness"];
-    most = std::max(most, std::strtod(member.first.c_str(), nullptr));
-  }
+  double all = 0;
+  for (const JsonValue& share : shares->value->items) all += share.number;
+  return all;
 }
 
-/// Adds the metrics that follow from arrays of the result.
+/// Adds the metrics that follow from arrays of the result, by the formulas of the table.
 void add_totals(const JsonNode& node, ReadResult& result) {
-  double memory = 0, stash = 0;
-  double used = 0;
-  bool knows_used = !result.simulated.empty();
-  for (const ReadDevice& device : result.simulated) {
-    memory = std::max(memory, device.peak_memory);
-    stash = std::max(stash, device.peak_stash);
-    used = std::max(used, device.used_memory.value_or(0));
-    knows_used = knows_used && device.used_memory;
-  }
-  if (knows_used) result.values["used_memory_bytes"] = used;
-  result.values["peak_memory_bytes"] = memory;
-  result.values["peak_stash_bytes"] = stash;
-  const double step = result.value("step_time_s").value_or(0);
-  const double rate = result.values["steps_per_s"] = step > 0 ? 1 / step : 0;
-  const auto micro_batches = result.value("micro_batches");
-  const bool counted = micro_batches && !words_at(node, "/schedule").empty();  // else a workload
-  double all = micro_batches.value_or(0) * number_at(node, "/parallel/data").value_or(1);
-  const auto shares = node_at(node, "/replica_micro_batches");
-  if (shares && !shares->value->items.empty()) all = 0;
-  for (std::size_t i = 0; shares && i < shares->value->items.size(); ++i) {
-    all += shares->value->items[i].number;
-  }
-  if (counted) result.values["micro_batches_per_s"] = all * rate;
-  double& traffic = result.values["traffic_bytes"] = 0;
+  Metrics metrics;
+  metrics.step_time = Seconds(result.value("step_time_s").value_or(0));
+  for (const ReadDevice& device : result.simulated) metrics.devices.push_back(device.metrics);
   const auto links = node_at(node, "/links");
   for (std::size_t i = 0; links && i < links->value->items.size(); ++i) {
     const double alike = number_at(links->item(i), "/stands_for").value_or(1);
-    traffic += number_at(links->item(i), "/bytes").value_or(0) * alike;
+    metrics.links.push_back(
+        {.bytes = Bytes(number_at(links->item(i), "/bytes").value_or(0) * alike)});
+  }
+  const auto staleness = node_at(node, "/staleness");
+  if (staleness && staleness->value->kind == Kind::Object) {
+    for (const JsonMember& member : staleness->value->members) {
+      ++metrics.staleness[static_cast<int>(std::strtol(member.first.c_str(), nullptr, 10))];
+    }
+  }
+  metrics.micro_batches_per_step = micro_batches_per_step(node, result);
+  for (const MetricRow& row : step_metrics()) {
+    const auto value = row.pointer == nullptr ? number_of(row, metrics) : std::nullopt;
+    if (value) result.values[row.key] = *value;
   }
   const auto peers = node_at(node, "/swarm/peer_busy");
   if (!peers || peers->value->items.empty()) return;
@@ -238,7 +226,6 @@ ReadResult read_result(const JsonNode& node, Diagnostics& diagnostics) {
     report(diagnostics, node.child("devices"), "has no device; expected at least one");
   }
   add_totals(node, result);
-  add_most(node, result);
   const auto scenario = reader.get("scenario");
   if (scenario && scenario->value->kind == Kind::Object) {
     JsonValue document = *scenario->value;

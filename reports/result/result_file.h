@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -19,18 +18,13 @@
 namespace interlock {
 
 struct ReadDevice {
-  int device = 0;  // as the machine counts
-  double busy = 0, useful = 0;
-  std::array<double, kTimeUses> time{};
+  int device = 0;                  // as the machine counts
+  DeviceMetrics metrics = {};      // shares of time and memory
   std::optional<Bubbles> bubbles;  // seconds of a step; none of runs that were not explained
-  double peak_memory = 0;          // bytes, here and below
-  double peak_stash = 0;
-  std::optional<double> used_memory;
-  std::array<double, kMemoryClasses> memory{};
 };
 
 /// One result. Example: two devices with a step of 11 ms, the first busy for 6 ms: devices 2,
-/// values {"step_time_s": 0.011, ...}, simulated {{device 0, busy 0.545, ...}, ...}.
+/// values {"step_time_s": 0.011, ...}, simulated {{device 0, {busy 0.545, ...}}, ...}.
 struct ReadResult {
   std::string file, name;
   std::string strategy;  // "global", "3-wise"; empty of a workload

@@ -219,7 +219,8 @@ TEST_CASE("bars of a page have patterns of their own name, and say what they sho
 TEST_CASE("bars of devices stand in the order of their numbers, whatever their ranks are") {
   ReadResult result{.file = "r.json", .name = "toy"};
   result.values = {{"busy", 0.5}, {"useful", 0.5}, {"peak_memory_bytes", 1}};
-  result.simulated = {{.device = 160, .busy = 0.75, .useful = 0.5}, {.device = 2, .busy = 0.25}};
+  result.simulated = {{.device = 160, .metrics = {.busy = 0.75, .useful = 0.5}},
+                      {.device = 2, .metrics = {.busy = 0.25}}};
   const std::vector<std::string> order = {"2", "160"};
   const BarChart chart = utilisation_figure({result});
   CHECK(chart.panels[0].bars == order);

@@ -35,15 +35,14 @@ std::vector<ReadResult> sweep_of(const std::vector<std::string>& strategies) {
                        {"traffic_bytes", 0},
                        {"peak_memory_bytes", 1e9 / 3 + 2e9 / devices}};
       for (const int device : {0, 1}) {
-        ReadDevice own{.device = device, .busy = 0.9 / (device + 1) / 1.1};
+        DeviceMetrics own{.busy = 0.9 / (device + 1) / 1.1};
         own.useful = own.busy * 0.7;
         own.time[static_cast<std::size_t>(TimeUse::Forward)] = own.useful;
         own.time[static_cast<std::size_t>(TimeUse::Head)] = own.busy - own.useful;
         own.time[static_cast<std::size_t>(TimeUse::Bubble)] = 1 - own.busy;
-        own.memory[static_cast<std::size_t>(MemoryClass::Weights)] = 1e9 / 3;
-        own.memory[static_cast<std::size_t>(MemoryClass::Stash)] = 2e9 / devices;
-        own.peak_memory = 1e9 / 3 + 2e9 / devices;
-        result.simulated.push_back(own);
+        own.memory[static_cast<std::size_t>(MemoryClass::Weights)] = Bytes(1e9 / 3);
+        own.memory[static_cast<std::size_t>(MemoryClass::Stash)] = Bytes(2e9 / devices);
+        result.simulated.push_back({.device = device, .metrics = own});
       }
       results.push_back(result);
     }
@@ -99,10 +98,10 @@ TEST_CASE("numbers of figures are those of results, to the last digit") {
   std::vector<double> useful, stash, bubble, busy;
   for (const ReadResult& result : results) {
     busy.push_back(result.known("busy"));
-    for (const ReadDevice& device : result.simulated) {
-      useful.push_back(device.useful);
-      stash.push_back(device.memory[static_cast<std::size_t>(MemoryClass::Stash)]);
-      bubble.push_back(device.time[static_cast<std::size_t>(TimeUse::Bubble)]);
+    for (const auto& [device, metrics, bubbles] : result.simulated) {
+      useful.push_back(metrics.useful);
+      stash.push_back(metrics.memory[static_cast<std::size_t>(MemoryClass::Stash)].value());
+      bubble.push_back(metrics.time[static_cast<std::size_t>(TimeUse::Bubble)]);
     }
   }
   CHECK(tips(svg_of(utilisation_figure(results)), ", useful: ") == useful);
@@ -356,8 +355,8 @@ TEST_CASE("a utilisation figure of four stages looks as it did, beside its close
   ReadResult result{.file = "four.json", .name = "four equal stages, GPipe", .devices = 4};
   result.values = {{"step_time_s", 33e-3}, {"busy", 8.0 / 11}, {"useful", 8.0 / 11}};
   for (int device = 0; device < 4; ++device) {
-    ReadDevice own{.device = device, .busy = 8.0 / 11, .useful = 8.0 / 11};
-    result.simulated.push_back(own);
+    result.simulated.push_back(
+        {.device = device, .metrics = {.busy = 8.0 / 11, .useful = 8.0 / 11}});
   }
   const std::string svg = svg_of(utilisation_figure({result}));
   CHECK(tips(svg, ", useful: ") == std::vector<double>(4, 8.0 / 11));

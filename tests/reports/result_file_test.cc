@@ -85,12 +85,12 @@ TEST_CASE("what is read is what was written, to the last bit") {
     CHECK(result.swept[0].number == (r == 0 ? 1 : 3));
     REQUIRE(result.simulated.size() == 4);
     for (std::size_t d = 0; d < 4; ++d) {
-      CHECK(result.simulated[d].busy == metrics.devices[d].busy);
-      CHECK(result.simulated[d].useful == metrics.devices[d].useful);
-      CHECK(result.simulated[d].time == metrics.devices[d].time);
+      CHECK(result.simulated[d].metrics.busy == metrics.devices[d].busy);
+      CHECK(result.simulated[d].metrics.useful == metrics.devices[d].useful);
+      CHECK(result.simulated[d].metrics.time == metrics.devices[d].time);
       REQUIRE(metrics.explanation);
       CHECK(result.simulated[d].bubbles == metrics.explanation->devices[d]);
-      CHECK(result.simulated[d].peak_memory == metrics.devices[d].peak_memory.value());
+      CHECK(result.simulated[d].metrics.peak_memory == metrics.devices[d].peak_memory);
     }
   }
 }

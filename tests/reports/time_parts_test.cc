@@ -97,8 +97,9 @@ TEST_CASE("the figure of where time goes divides bubbles by cause, with patterns
   Bubbles bubbles{};
   at(bubbles, BubbleCause::Fill) = 0.7;
   at(bubbles, BubbleCause::Room) = 0.3;
-  result.simulated.push_back({.device = 0, .time = half_busy(), .bubbles = bubbles});
-  result.simulated.push_back({.device = 1, .time = half_busy()});  // of an older program
+  result.simulated.push_back({.device = 0, .metrics = {.time = half_busy()}, .bubbles = bubbles});
+  result.simulated.push_back(
+      {.device = 1, .metrics = {.time = half_busy()}});  // of an older program
   const Markup picture = read_markup(bar_chart_svg(breakdown_figure({result})));
   REQUIRE(picture.error == "");
   std::set<std::string> tips, patterns;
