@@ -474,22 +474,27 @@ std::string comparison_note() {
 
 namespace {
 
+/// Returns whether results have several numbers of devices.
+bool devices_differ(const std::vector<ScenarioResult>& results) {
+  const auto devices = values_of(results, [](const Metrics& m) { return m.devices_total; });
+  return std::ranges::adjacent_find(devices, std::ranges::not_equal_to{}) != devices.end();
+}
+
 /// Adds rates of a device where `results` have several numbers of devices (else the throughput says
 /// as much), and flops of a device where these have several peaks (else the MFU does).
 void add_device_columns(const std::vector<ScenarioResult>& results, const MetricRow& throughput,
                         Grid& grid) {
-  std::set<double> devices, peaks;
+  std::set<double> peaks;
   std::vector<double> rates, flops;
   for (const ScenarioResult& result : results) {
     const Metrics& metrics = result.measurement.metrics;
     const FlopsPerSecond flops_per_s = flops_of_device(result).value_or(FlopsPerSecond(0));
-    devices.insert(metrics.devices_total);
     if (metrics.mfu) peaks.insert(measure_inputs(result.plan).peak.value());
     rates.push_back(*number_of(throughput, metrics) / metrics.devices_total);
     flops.push_back(flops_per_s.value() / kTera);
   }
   Column column = {.head = "Each GPU", .unit = rate_unit(throughput), .if_room = true};
-  if (devices.size() > 1) add_numbers(column, rates, grid);
+  if (devices_differ(results)) add_numbers(column, rates, grid);
   column.unit = "TFLOP/s";
   if (peaks.size() > 1) add_numbers(column, flops, grid);
 }
@@ -498,17 +503,10 @@ void add_device_columns(const std::vector<ScenarioResult>& results, const Metric
 /// says as much), and where no goal has GPU-hours of its own.
 void add_hours_column(const std::vector<ScenarioResult>& results, Grid& grid) {
   const std::string head = "GPU-hours";
-  std::set<double> devices;
-  std::vector<double> hours;
-  for (const ScenarioResult& result : results) {
-    const Metrics& metrics = result.measurement.metrics;
-    devices.insert(metrics.devices_total);
-    hours.push_back(device_hours(metrics.devices_total, metrics.step_time));
-  }
-  const bool has_one =
-      std::ranges::any_of(grid.columns, [&](const Column& column) { return column.head == head; });
-  if (has_one || devices.size() == 1) return;
-  add_numbers({.head = head, .unit = "a step", .if_room = true}, hours, grid);
+  const bool of_goals = std::ranges::count(grid.columns, head, &Column::head) > 0;
+  if (of_goals || !devices_differ(results)) return;
+  const auto hours = [](const Metrics& m) { return device_hours(m.devices_total, m.step_time); };
+  add_numbers({.head = head, .unit = "a step", .if_room = true}, values_of(results, hours), grid);
 }
 
 /// Length and goodput of whole training runs, where there are any.
