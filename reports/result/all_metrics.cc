@@ -3,9 +3,10 @@
 #include "reports/result/all_metrics.h"
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
+
+#include "reports/result/value_json.h"
 
 namespace interlock {
 namespace {
@@ -87,10 +88,6 @@ void add_step_metrics(Json& json, const Metrics& metrics) {
   }
 }
 
-Json bytes_json(Bytes bytes) {
-  const double value = bytes.value();
-  const bool whole = std::floor(value) == value && std::abs(value) < 0x1p53;
-  return whole ? Json(static_cast<std::int64_t>(value)) : Json(value);
-}
+Json bytes_json(Bytes bytes) { return number_json(bytes.value()); }
 
 }  // namespace interlock

@@ -2,21 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "reports/result/scenario_json.h"
 
-#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "reports/result/value_json.h"
 #include "reports/words/encode.h"
 
 namespace interlock {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json number_json(double number) {
-  const bool whole = std::floor(number) == number && std::abs(number) < 0x1p53;
-  return whole ? Json(static_cast<std::int64_t>(number)) : Json(number);
-}
 
 /// Returns a path as seen from `folder`, given one from the folder of its own file; a name is left
 /// as it is.
@@ -33,28 +28,8 @@ std::string text_of(const JsonValue& value, const std::string& folder) {
 }
 
 Json json_of(const JsonValue& value, const std::string& folder = "") {
-  switch (value.kind) {
-    case JsonValue::Kind::Null:
-      break;
-    case JsonValue::Kind::Boolean:
-      return value.boolean;
-    case JsonValue::Kind::Number:
-      return number_json(value.number);
-    case JsonValue::Kind::String:
-      return text_of(value, folder);
-    case JsonValue::Kind::Array: {
-      Json json = Json::array();
-      for (const JsonValue& item : value.items) json.push_back(json_of(item, folder));
-      return json;
-    }
-    case JsonValue::Kind::Object: {
-      Json json = Json::object();
-      for (const auto& [key, member] : value.members)
-        json[clean_utf8(key)] = json_of(member, folder);
-      return json;
-    }
-  }
-  return nullptr;
+  return document_json(value,
+                       {clean_utf8, [&](const JsonValue& text) { return text_of(text, folder); }});
 }
 
 }  // namespace

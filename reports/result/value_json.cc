@@ -8,49 +8,48 @@
 #include "reports/words/encode.h"
 
 namespace interlock {
-namespace {
-
 using Json = nlohmann::ordered_json;
-using Kind = JsonValue::Kind;
 
-using Cleaner = std::string (*)(std::string_view);
+Json number_json(double number) {
+  const bool whole = std::floor(number) == number && std::abs(number) < 0x1p53;
+  return whole ? Json(static_cast<std::int64_t>(number)) : Json(number);
+}
 
-Json plain_json(const JsonValue& value, Cleaner clean) {
+Json document_json(const JsonValue& value, const JsonTexts& texts) {
   switch (value.kind) {
-    case Kind::Null:
+    case JsonValue::Kind::Null:
       break;
-    case Kind::Boolean:
+    case JsonValue::Kind::Boolean:
       return value.boolean;
-    case Kind::Number: {
-      const bool whole =
-          std::floor(value.number) == value.number && std::abs(value.number) < 0x1p53;
-      return whole ? Json(static_cast<std::int64_t>(value.number)) : Json(value.number);
-    }
-    case Kind::String:
-      return clean(value.text);
-    case Kind::Array: {
+    case JsonValue::Kind::Number:
+      return number_json(value.number);
+    case JsonValue::Kind::String:
+      return texts.text(value);
+    case JsonValue::Kind::Array: {
       Json json = Json::array();
-      for (const JsonValue& item : value.items) json.push_back(plain_json(item, clean));
+      for (const JsonValue& item : value.items) json.push_back(document_json(item, texts));
       return json;
     }
-    case Kind::Object: {
+    case JsonValue::Kind::Object: {
       Json json = Json::object();
-      for (const auto& [key, member] : value.members) json[clean(key)] = plain_json(member, clean);
+      for (const auto& [key, member] : value.members) {
+        json[texts.key(key)] = document_json(member, texts);
+      }
       return json;
     }
   }
   return nullptr;
 }
 
-}  // namespace
-
 std::string json_file(const JsonValue& value) {
-  return plain_json(value, clean_utf8).dump(2) + "\n";
+  const auto cleaned = [](const JsonValue& text) { return clean_utf8(text.text); };
+  return document_json(value, {clean_utf8, cleaned}).dump(2) + "\n";
 }
 
 std::string json_line(const JsonValue& value) {
-  const Cleaner as_it_is = [](std::string_view text) { return std::string(text); };
-  return plain_json(value, as_it_is).dump(-1, ' ', false, Json::error_handler_t::replace);
+  const JsonTexts as_they_are = {[](std::string_view key) { return std::string(key); },
+                                 [](const JsonValue& text) { return text.text; }};
+  return document_json(value, as_they_are).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace interlock
