@@ -33,6 +33,7 @@ check() {
     add_rooms("base/json")
     add_rooms("base/contract")
     add_rooms("hardware/topologies hardware/kernels models/layers")
+    add_rooms("models/streams")
     add_rooms("hardware/devices models/transformer")
     add_rooms("hardware/networks models/networks")
     add_rooms("hardware/collectives models")

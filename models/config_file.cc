@@ -128,6 +128,7 @@ class Translation {
     if (own_scales) put("qk_norm", json_text("whole"));
     copy_object(kPatchCopies, "patches");
     add_latents();
+    add_streams();
     add_experts();
     add_mixers();
     add_dropout();
@@ -271,6 +272,25 @@ class Translation {
     if (fields_.find("new_decoder_architecture") && single) put("shared_norm", json_boolean(true));
   }
 
+  /// DeepSeek-V4: streams, layers whose experts words say, and heads that share one key.
+  void add_streams() {
+    if (!fields_.find("o_lora_rank")) return;
+    if (fields_.amount("hc_mult").value_or(1) > 1) {
+      put("hyper_connections", json_object({{"streams", *fields_.find("hc_mult")}}));
+    }
+    double hashed = fields_.amount("num_hash_layers").value_or(0);
+    const JsonValue* kinds = fields_.find("mlp_layer_types");
+    if (kinds != nullptr && !fields_.find("num_hash_layers")) {
+      const auto first = std::ranges::find_if(
+          kinds->items, [](const JsonValue& kind) { return kind.text != "hash_moe"; });
+      hashed = static_cast<double>(first - kinds->items.begin());
+    }
+    if (hashed > 0) put("hash_layers", json_number(hashed));
+    std::erase_if(model_.members, [](const JsonMember& member) {
+      return member.first == "kv_heads" || is_rotary_share(member);
+    });
+  }
+
   /// Latents say what heads are: what else the fields say of them is the same once more.
   void add_latents() {
     if (!fields_.find("kv_lora_rank")) return;
@@ -401,7 +421,15 @@ class Translation {
                fields_.amount("mtp_transformer_layers").value_or(1);
     }
     if (layers == 0) return;
-    put("multi_token_prediction", json_object({{"layers", json_number(layers)}}));
+    JsonValue later = json_object({{"layers", json_number(layers)}});
+    if (fields_.find("o_lora_rank")) {
+      const auto behind = static_cast<int>(fields_.amount("num_hidden_layers").value_or(0));
+      if (auto entries = entries_of_layer(fields_, behind)) {
+        later.members.push_back(
+            {"form", json_object({{"compressed_attention", *std::move(entries)}})});
+      }
+    }
+    put("multi_token_prediction", std::move(later));
   }
 
   /// The class that is meant to be trained, and how many classes it tells apart.

@@ -23,7 +23,10 @@ constexpr std::pair<std::string_view, std::string_view> kSizes[] = {
 using Item = std::vector<JsonMember>;
 
 bool same(const JsonValue& a, const JsonValue& b) {
-  return a.kind == b.kind && a.text == b.text && a.number == b.number && a.boolean == b.boolean;
+  return a.kind == b.kind && a.text == b.text && a.number == b.number && a.boolean == b.boolean &&
+         std::ranges::equal(a.members, b.members, [](const JsonMember& x, const JsonMember& y) {
+           return x.first == y.first && same(x.second, y.second);
+         });
 }
 
 bool same_item(const Item& a, const Item& b) {
@@ -111,6 +114,15 @@ class LayerReader {
                                 std::to_string(layers_) + " layers; expected as many");
       fit = false;
     }
+    if (const JsonValue* ratios = list("compress_ratios")) {
+      fit = is_list("compress_ratios", Kind::Number, "numbers, one for each layer") && fit;
+      if (static_cast<int>(ratios->items.size()) < layers_) {
+        fields_.refuse("compress_ratios", std::to_string(ratios->items.size()) + " entries for " +
+                                              std::to_string(layers_) +
+                                              " layers; expected one for each");
+        fit = false;
+      }
+    }
     const JsonValue* letters = fields_.find("hybrid_override_pattern");
     const bool used = letters != nullptr && list("layer_types") == nullptr;
     if (used && static_cast<int>(letters->text.size()) != layers_) {
@@ -193,6 +205,15 @@ class LayerReader {
   }
 
   void put_mixer(int i, Item& item) const {
+    if (fields_.find("o_lora_rank")) {
+      if (const JsonValue* window = fields_.find("sliding_window")) {
+        item.push_back({"sliding_window", *window});
+      }
+      if (auto entries = entries_of_layer(fields_, i)) {
+        item.push_back({"compressed_attention", *std::move(entries)});
+      }
+      return;
+    }
     const std::string kind = kind_of(i);
     if (kind == "sliding_attention") {
       if (const JsonValue* window = fields_.find("sliding_window")) {
@@ -218,7 +239,7 @@ class LayerReader {
 
   /// Tells where experts are by rules that "dense_layers" and "expert_interval" cannot say.
   bool says_experts() const {
-    return fields_.is_true("n_routed_experts") &&
+    return fields_.is_true("n_routed_experts") && !fields_.find("o_lora_rank") &&
            (fields_.is_true("mlp_only_layers") || fields_.is_true("moe_layers") ||
             fields_.is_true("mlp_layer_types") || fields_.find("expert_layer_period") ||
             fields_.find("moe_layer_start_index") || amount("decoder_sparse_step", 1) != 1 ||
@@ -328,6 +349,57 @@ std::size_t period_of(const std::vector<Item>& items) {
 }
 
 }  // namespace
+
+/// Source: modeling_deepseek_v4.py of huggingface/transformers 0197608; lists of ratios are those
+/// of the published files, which go on with the layers for later tokens.
+std::optional<JsonValue> entries_of_layer(const ConfigFields& fields, int i) {
+  constexpr std::string_view kSparse = "compressed_sparse_attention";
+  const auto at = static_cast<std::size_t>(i);
+  const JsonValue* rates = fields.find("compress_rates");
+  const auto rate_of = [&](std::string_view kind) {
+    const JsonValue* rate = rates != nullptr ? rates->find(kind) : nullptr;
+    return rate != nullptr ? rate->number : 0;
+  };
+  double ratio = 0;
+  if (const JsonValue* ratios = fields.find("compress_ratios")) {
+    ratio = at < ratios->items.size() ? ratios->items[at].number : 0;
+  } else if (const JsonValue* kinds = fields.find("layer_types")) {
+    const std::string kind = at < kinds->items.size() ? kinds->items[at].text : "sliding_attention";
+    ratio = rate_of(kind);
+    if (ratio == 0 && kind != "sliding_attention") {
+      fields.refuse("layer_types", "unknown layer " + in_quotes(kind) +
+                                       "; expected sliding_attention, compressed_sparse_attention "
+                                       "or heavily_compressed_attention");
+      return std::nullopt;
+    }
+  } else {
+    fields.refuse_model(
+        "nothing says which layers see what; expected \"compress_ratios\" or "
+        "\"layer_types\"");
+    return std::nullopt;
+  }
+  JsonValue entries = json_object({});
+  const auto copy = [&](std::string_view field, std::string_view key, JsonValue& object) {
+    if (const JsonValue* value = fields.find(field)) {
+      object.members.push_back({std::string(key), *value});
+    }
+  };
+  copy("q_lora_rank", "query_rank", entries);
+  copy("qk_rope_head_dim", "rotary_head_size", entries);
+  copy("o_groups", "output_groups", entries);
+  copy("o_lora_rank", "output_rank", entries);
+  if (ratio > 0) entries.members.push_back({"ratio", json_number(ratio)});
+  if (ratio > 0 && ratio == rate_of(kSparse)) {
+    JsonValue selection = json_object({});
+    copy("index_topk", "entries", selection);
+    copy("index_n_heads", "index_heads", selection);
+    copy("index_head_dim", "index_head_size", selection);
+    entries.members.push_back({"overlap", json_boolean(true)});
+    entries.members.push_back({"selection", std::move(selection)});
+  }
+  place_at(*fields.config().value, entries);
+  return entries;
+}
 
 std::optional<HybridForm> hybrid_form(char letter) {
   switch (letter) {

@@ -24,7 +24,6 @@ constexpr UnmodelledType kUnmodelledTypes[] = {
     {"bailing_moe_linear", kLightning},
     {"deberta", kBothWays},
     {"deberta-v2", kBothWays},
-    {"deepseek_v4", "compressed attention and several residual streams (compress_ratios, hc_mult)"},
     {"electra", "a second network that makes what it learns from (embedding_size, generator)"},
     {"falcon_h1", "attention and Mamba 2 side by side in each layer (mamba_d_ssm)"},
     {"gemma3n_text",

@@ -57,6 +57,8 @@ void refuse_grids(Section& reader, const Transformer& t, const BlockForm& b) {
   refuse(!attention, "attention");
   refuse(attention && b.head_size * b.attention_heads != t.stream.hidden_size, "head_size");
   refuse(b.latents.kv_rank > 0, "latent_attention");
+  refuse(b.compression.query_rank > 0, "compressed_attention");
+  refuse(b.stream.connections.streams > 1, "hyper_connections");
   refuse(b.gate, "attention_gate");
   refuse(b.sinks, "attention_sinks");
   refuse(b.qk_norm == QkNorm::Whole, "qk_norm");
@@ -89,6 +91,7 @@ void check_heads(Section& reader, const BlockForm& b, const Sharding& sharding) 
     case Mixer::Fused:
     case Mixer::Retention:
       check("attention_heads", b.attention_heads);
+      if (b.compression.query_rank > 0) check("output_groups", b.compression.output_groups);
   }
   if (b.kv_heads != b.attention_heads && b.kv_heads % columns != 0 && columns % b.kv_heads != 0) {
     report(reader.diagnostics(), place_of(reader, "kv_heads"),
@@ -134,6 +137,10 @@ void check_context(Section& reader, const BlockForm& b, const Sharding& sharding
                     "attention to tokens that are chosen among all cannot be divided among " +
                         number(sharding.context) +
                         " context devices; expected context 1, or no \"selection\"");
+    return;
+  }
+  if (b.compression.query_rank > 0) {
+    refuse_context(reader, sharding, "attention to entries of tokens");
     return;
   }
   if (!attends(b.mixer)) {

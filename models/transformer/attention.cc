@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/transformer/block.h"
+#include "models/transformer/mixers.h"
 
 namespace interlock {
 namespace {
@@ -360,6 +360,7 @@ int held_key_heads(const BlockForm& t, const Sharding& sharding) {
 
 void append_attention(const BlockForm& t, const StreamSizes& stream, std::vector<Operator>& block) {
   if (t.latents.selection.tokens > 0) return append_chosen_attention(t, stream, block);
+  if (t.compression.query_rank > 0) return append_compressed_attention(t, stream, block);
   const BlockSizes z = block_sizes(t, stream);
   const std::size_t first = block.size();
   append_projections(t, stream, z, block);

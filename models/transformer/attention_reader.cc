@@ -26,8 +26,10 @@ void check_retention(BlockReader& reader, const BlockForm& b) {
 }
 
 void check_rotary(BlockReader& reader, const BlockForm& b) {
-  const bool latent = b.latents.kv_rank > 0;
-  const int turned = latent ? b.latents.rotary_head_size : b.head_size;
+  const bool compressed = b.compression.query_rank > 0;
+  const bool latent = b.latents.kv_rank > 0 || compressed;
+  const int of_latents = compressed ? b.compression.rotary_head_size : b.latents.rotary_head_size;
+  const int turned = latent ? of_latents : b.head_size;
   if (!b.rotary || turned % 2 == 0) return;
   const std::string head = latent || reader.get("head_size")
                                ? "a head has " + std::to_string(turned) + " elements"
@@ -96,6 +98,55 @@ void read_latents(const JsonNode& node, BlockReader& whole, BlockForm& b) {
   }
 }
 
+/// Entries that a token chooses.
+void read_entry_selection(const JsonNode& node, BlockReader& whole, BlockForm& b) {
+  Section reader(
+      contract_object(transformer_contract(), "model.transformer.compressed_attention.selection"),
+      node, whole.diagnostics());
+  Selection& selection = b.compression.selection;
+  selection.tokens = reader.required_count("entries", "entries that a token sees at most");
+  selection.heads = reader.required_count("index_heads", "a number of heads");
+  selection.head_size = reader.required_count("index_head_size", "elements of a head");
+  reader.finish();
+}
+
+/// Keys that are values, of tokens and of entries.
+void read_compression(const JsonNode& node, BlockReader& whole, BlockForm& b) {
+  Section reader(contract_object(transformer_contract(), "model.transformer.compressed_attention"),
+                 node, whole.diagnostics());
+  Compression& c = b.compression;
+  c.query_rank = reader.required_count("query_rank", "a width");
+  c.rotary_head_size = reader.required_count("rotary_head_size", "elements of a head");
+  c.output_groups = reader.count("output_groups");
+  c.output_rank = reader.required_count("output_rank", "a width");
+  const auto ratio = reader.get("ratio"), overlap = reader.get("overlap");
+  const auto selection = reader.get("selection");
+  if (ratio) c.ratio = reader.count("ratio", 1);
+  c.overlap = reader.boolean("overlap");
+  if (selection) read_entry_selection(*selection, whole, b);
+  reader.finish();
+  b.kv_heads = 1;
+  Diagnostics& diagnostics = whole.diagnostics();
+  for (const auto& key : {overlap, selection}) {
+    if (key && !ratio) report(diagnostics, *key, "no entries; expected it with \"ratio\"");
+  }
+  if (c.rotary_head_size > b.head_size) {
+    report(diagnostics, *reader.get("rotary_head_size"),
+           std::to_string(c.rotary_head_size) + " elements of a head of " +
+               std::to_string(b.head_size) + "; expected at most all of them");
+  }
+  check_divides(whole, "compressed_attention", c.output_groups, "attention_heads",
+                b.attention_heads);
+  const auto refuse = [&](bool wrong, const std::string& why) {
+    if (wrong) report(diagnostics, node, "tokens and entries before a token are seen; " + why);
+  };
+  refuse(b.mixer != Mixer::Fused, "expected \"attention\": \"fused\"");
+  refuse(!b.rotary, "a part of every head has places, expected \"positions\": \"rotary\"");
+  refuse(b.stream.bidirectional, "expected no \"bidirectional\"");
+  refuse(b.stream.causal_flops, "what is seen is counted, expected no \"attention_flops\"");
+  refuse(whole.get("attention_chunk").has_value(), "expected no \"attention_chunk\"");
+}
+
 QkNorm read_qk_norm(BlockReader& reader) {
   const auto node = reader.get("qk_norm");
   if (!node) return QkNorm::None;
@@ -134,7 +185,14 @@ void read_heads(BlockReader& reader, BlockForm& b) {
   b.qk_norm = read_qk_norm(reader);
   b.gate = reader.boolean("attention_gate", false);
   b.sinks = reader.boolean("attention_sinks", false);
-  if (const auto node = reader.get("latent_attention")) read_latents(*node, reader, b);
+  const auto latents = reader.get("latent_attention"), entries = reader.get("compressed_attention");
+  if (latents && entries) {
+    report(reader.diagnostics(), *entries,
+           "keys are made of latents, or of tokens; expected no \"latent_attention\"");
+    return;
+  }
+  if (latents) read_latents(*latents, reader, b);
+  if (entries) read_compression(*entries, reader, b);
 }
 
 }  // namespace
@@ -155,8 +213,8 @@ void append_unused_attention_keys(BlockReader& reader, const BlockForm& b,
                   "retention has a key head for each head; expected no \"kv_heads\"", unused);
     append_unused(reader,
                   {"head_size", "qkv_bias", "projection_bias", "qk_norm", "sliding_window",
-                   "bidirectional", "latent_attention", "attention_chunk", "attention_gate",
-                   "attention_sinks", "scaled_rotation"},
+                   "bidirectional", "latent_attention", "compressed_attention", "attention_chunk",
+                   "attention_gate", "attention_sinks", "scaled_rotation"},
                   "not with retention; expected it with attention", unused);
     return;
   }
@@ -166,11 +224,16 @@ void append_unused_attention_keys(BlockReader& reader, const BlockForm& b,
     const std::string reason = "no attention in these layers; expected it with attention";
     append_unused(reader,
                   {"attention_heads", "kv_heads", "head_size", "qk_norm", "sliding_window",
-                   "latent_attention", "attention_chunk", "attention_gate", "attention_sinks",
-                   "rotary_share", "scaled_rotation"},
+                   "latent_attention", "compressed_attention", "attention_chunk", "attention_gate",
+                   "attention_sinks", "rotary_share", "scaled_rotation"},
                   reason, unused);
     // The model's are the embedding's too.
     if (reader.in_item("positions")) append_unused(reader, {"positions"}, reason, unused);
+  }
+  if (b.compression.query_rank > 0) {
+    append_unused(reader,
+                  {"kv_heads", "qk_norm", "rotary_share", "attention_gate", "scaled_rotation"},
+                  "all heads share one key; expected it without \"compressed_attention\"", unused);
   }
   if (b.latents.kv_rank == 0) return;
   append_unused(

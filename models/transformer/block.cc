@@ -59,11 +59,27 @@ void append_normed(const BlockForm& b, const StreamSizes& z, Half half,
   block[norm + 1].remade |= LayerPart::Norms;
 }
 
+/// One half that reads and writes all streams. Returns where the first operator is, below which
+/// only the module before is waiting.
+std::size_t append_half_of_streams(const BlockForm& b, const StreamSizes& z, Half half,
+                                   std::vector<Operator>& block) {
+  const std::size_t first = block.size();
+  append_stream_read(stream_rows(b.stream, z), z.element, block);
+  const std::size_t norm = block.size();
+  append_normed(b, z, half, block);
+  append_dropout(b, z, block);
+  wait_beside(block, first + 1, block.size(), crossing(z));
+  block.push_back(stream_write(stream_rows(b.stream, z), z.element));
+  capture(b, z, half, norm, block);
+  return first;
+}
+
 /// One half with its norms. Returns where the sum is.
 std::size_t append_half(const BlockForm& b, const StreamSizes& z, Half half,
                         std::vector<Operator>& block) {
   using enum NormPosition;
   const NormPosition norms = b.stream.norm_position;
+  if (z.streams > 1) return append_half_of_streams(b, z, half, block);
   const std::size_t first = block.size();
   norms == Pre || norms == Both ? append_normed(b, z, half, block) : half(b, z, block);
   if (norms == Both || norms == Branch) block.push_back(norm_of(b.stream, z));
@@ -133,6 +149,7 @@ StreamSizes stream_sizes(const ResidualStream& stream, const BuildOptions& optio
           .samples = samples,
           .tokens = tokens,
           .residual = tokens * stream.hidden_size * outer_parts(options.sharding).share(),
+          .streams = stream.connections.streams,
           .graphs = options.framework.graphs,
           .fused_routing = options.framework.fused_routing,
           .narrow = product_format(options.precision).has_value()};
@@ -149,6 +166,13 @@ Operator norm_of(const ResidualStream& stream, const StreamSizes& z) {
 }
 
 Bytes boundary(const StreamSizes& z) { return Bytes(z.residual * z.element); }
+
+Bytes crossing(const StreamSizes& z) { return boundary(z) * z.streams; }
+
+StreamRows stream_rows(const ResidualStream& stream, const StreamSizes& z) {
+  return {
+      .rows = z.residual / stream.hidden_size, .width = stream.hidden_size, .streams = z.streams};
+}
 
 Bytes kept_for_later(const BlockForm& b, const StreamSizes& z) {
   const TokenSlice part = part_of(b.stream);
@@ -180,7 +204,7 @@ std::vector<Operator> block_operators(const BlockForm& b, const StreamSizes& z) 
 Module block_module(const BlockForm& b, const BuildOptions& options) {
   const StreamSizes z = stream_sizes(b.stream, options);
   Module module =
-      make_module({.input = boundary(z), .output = boundary(z), .later = kept_for_later(b, z)},
+      make_module({.input = crossing(z), .output = crossing(z), .later = kept_for_later(b, z)},
                   block_operators(b, z), options);
   module.carried = source_boundary(b, z);
   module.context = slice_context(b, z);

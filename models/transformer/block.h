@@ -49,6 +49,7 @@ struct StreamSizes {
   double samples = 1;
   double tokens = 1;    // of one part of the sequence, of all tensor devices together
   double residual = 1;  // elements of (tokens, hidden_size) where norms and residuals are
+  int streams = 1;      // of these
   CudaGraphs graphs = {};
   FusedRouting fused_routing = {};
   bool narrow = false;  // products of layers are in 8 or 4 bits
@@ -72,8 +73,10 @@ StreamSizes stream_sizes(const ResidualStream& stream, const BuildOptions& optio
 std::int64_t norm_parameters(const ResidualStream& stream);
 
 Operator norm_of(const ResidualStream& stream, const StreamSizes& sizes);
-/// Returns the tensor that crosses from one module to the next.
+/// Returns one residual stream; all of them, which cross from one module to the next.
 Bytes boundary(const StreamSizes& sizes);
+Bytes crossing(const StreamSizes& sizes);
+StreamRows stream_rows(const ResidualStream& stream, const StreamSizes& sizes);
 
 /// Returns the key heads of all tensor devices together: each has at least one, a copy if need be.
 int held_key_heads(const BlockForm& shape, const Sharding& sharding);

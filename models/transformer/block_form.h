@@ -10,6 +10,8 @@
 #include <optional>
 
 #include "models/layers/model_graph.h"
+#include "models/streams/compression.h"
+#include "models/streams/hyper_connections.h"
 
 namespace interlock {
 
@@ -28,6 +30,7 @@ struct ResidualStream {
   bool bidirectional = false;       // tokens see those behind them too
   bool causal_flops = false;        // MFU counts half of the attention matrix; no time follows
   std::optional<TokenSlice> slice;  // this part of each sequence, alone
+  HyperConnections connections;     // more streams than one, see hyper_connections.h
   Documents documents;              // of a sequence, whose tokens see their own; empty: it is one
   bool operator==(const ResidualStream&) const = default;
 };
@@ -61,13 +64,6 @@ struct Experts {
 struct BlockBias {
   bool qkv = true, projection = true, mlp = true;
   bool operator==(const BlockBias&) const = default;
-};
-
-/// Tokens that a token chooses to see, by scores of small heads: see latent_attention.cc.
-struct Selection {
-  int tokens = 0;  // that a token sees at most; 0: nothing is chosen
-  int heads = 1, head_size = 1;
-  bool operator==(const Selection&) const = default;
 };
 
 /// Ranks of what queries, and keys and values, are made of: see latent_attention.cc.
@@ -128,7 +124,8 @@ struct BlockForm {
   std::optional<int> attention_chunk;  // tokens of a part that sees itself alone
   int source_tokens = 0;               // of a source that cross-attention reads; 0: there is none
   Latents latents;
-  int chunk_size = 1;  // Retention: tokens
+  Compression compression;  // of keys that are values, too, see compressed_attention.cc
+  int chunk_size = 1;       // Retention: tokens
   Mamba mamba;
   Mamba2 mamba2;
   GatedDelta gated_delta;

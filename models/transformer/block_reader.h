@@ -58,6 +58,10 @@ struct UnusedKey {
 /// uses. REQUIRES: the stream of `shape` is read.
 void read_layers(Section& reader, const BlockForm& common, Transformer& shape);
 
+/// Reads the form of the blocks that predict later tokens, an item of a layer pattern.
+void read_later_form(Section& reader, const JsonNode& node, const BlockForm& common,
+                     Transformer& shape);
+
 // Parts of a block, of which read_layers is made.
 void read_attention(BlockReader& reader, BlockForm& block);
 void read_mixer(BlockReader& reader, BlockForm& block);

@@ -20,7 +20,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/transformer/block.h"
+#include "models/transformer/mixers.h"
 
 namespace interlock {
 namespace {
@@ -55,7 +55,8 @@ void append_heads(const BlockForm& t, const StreamSizes& z, const Latent& latent
   block.push_back(up);
 }
 
-/// Adds what makes queries.
+}  // namespace
+
 void append_queries(const BlockForm& t, const StreamSizes& z, std::vector<Operator>& block) {
   if (t.latents.query_rank > 0) {
     block.push_back(down(t, z, t.latents.query_rank));
@@ -68,6 +69,8 @@ void append_queries(const BlockForm& t, const StreamSizes& z, std::vector<Operat
     block.back().linear = LinearName::Qkv;
   }
 }
+
+namespace {
 
 /// Adds the product that makes latents of keys and values, with the elements that have places.
 void append_key_latents(const BlockForm& t, const StreamSizes& z, std::vector<Operator>& block) {
@@ -98,27 +101,6 @@ Chosen chosen_of(const BlockForm& t, const StreamSizes& z) {
   return c;
 }
 
-/// A product for each head of a device, of (tokens, `inputs`) by a matrix of its own, in 16 bits
-/// whatever linear layers have. Both such products are of the matrix that makes keys and values of
-/// latents elsewhere: the first one has it, whole, for those who ask for matrices.
-Operator of_heads(const Chosen& c, const StreamSizes& z, std::int64_t inputs,
-                  std::int64_t outputs) {
-  Operator op = linear({z.tokens, inputs, outputs, false}, z.element);
-  for (Work* work : {&op.forward, &op.input_gradient, &op.weight_gradient}) {
-    work->flops *= c.heads;
-    work->bytes *= c.heads;
-    if (work->counted) *work->counted *= c.heads;
-    work->shape.batch = c.heads;
-  }
-  keep_wide(op);
-  op.parameters = std::llround(static_cast<double>(op.parameters) * c.heads);
-  op.matrices.clear();
-  op.stash *= c.heads;
-  op.gradients *= c.heads;
-  for (Bytes& output : op.outputs) output *= c.heads;
-  return op;
-}
-
 /// Returns the matrix that makes keys without places, and values, of latents.
 WeightMatrix up_matrix(const BlockForm& t, std::int64_t parameters) {
   const double columns =
@@ -126,13 +108,6 @@ WeightMatrix up_matrix(const BlockForm& t, std::int64_t parameters) {
   return {.rows = static_cast<double>(t.latents.kv_rank),
           .columns = columns * t.attention_heads,
           .parameters = parameters};
-}
-
-/// Lets `op` hand no gradient on.
-void end_gradients(Operator& op) {
-  op.input_gradient = {};
-  op.input_gradient.launches = 0;
-  op.input_exchanges.clear();
 }
 
 /// Adds the indexer: its queries, its keys with their norm and the weights of its heads, the scores
@@ -163,39 +138,13 @@ void append_indexer(const BlockForm& t, const StreamSizes& z, const Chosen& c,
   block.push_back(whole(rank, std::int64_t{s.heads} * s.head_size));
   block.push_back(whole(t.stream.hidden_size, s.head_size + s.heads));
   block.push_back(normalisation(z.tokens * s.head_size, 2 * s.head_size, z.element));
-  const double width = double(s.heads) * s.head_size, pairs = z.tokens * c.pairs;
-  const double seen = z.tokens * c.seen;
-  const double read = z.tokens * (width + s.head_size + s.heads) * z.element;
-  const double heads = (c.queries + z.tokens * c.key) * z.element;
-  Operator scores;
-  scores.forward = {.op_class = OpClass::Attention,
-                    .flops = Flops(2 * pairs * width),
-                    .bytes = Bytes(read + 4 * pairs),
-                    .variant = OpVariant::Fused,
-                    .shape = {static_cast<double>(t.stream.sequence_length), c.pairs,
-                              static_cast<double>(s.head_size), z.samples * s.heads}};
-  scores.input_gradient = scores.forward;
-  scores.input_gradient.flops = Flops(3 * 2 * seen * width + 2 * seen * c.heads * c.key);
-  scores.input_gradient.counted = Flops(2 * 2 * seen * width);
-  scores.input_gradient.bytes = Bytes(2 * read + heads + 3 * 4 * seen);
-  scores.input_gradient.launches = 2;
-  scores.stash = Bytes(read);
-  scores.gradients = Bytes(read + 2 * 4 * seen);
-  if (z.sharding.tensor > 1) {
-    scores.input_exchanges = {
-        {.kind = CollectiveKind::AllReduce, .axis = MeshAxis::Tensor, .bytes = Bytes(4 * seen)}};
-  }
-  block.push_back(scores);
-  for (std::size_t i = first; i < block.size(); ++i) block[i].learns_alone = true;
-  Operator choice;
-  choice.forward = {.op_class = OpClass::Elementwise, .bytes = Bytes(4 * (pairs + seen))};
-  end_gradients(choice);
-  choice.stash = Bytes(4 * seen);  // places
-  block.push_back(choice);
-  mark_part(block, first, LayerPart::CoreAttention);
-  for (std::size_t i = first; i < block.size(); ++i) {
-    block[i].remade |= LayerPart::CoreAttention;
-  }
+  append_choice(t, z, s,
+                {.pairs = z.tokens * c.pairs,
+                 .seen = z.tokens * c.seen,
+                 .keys = z.tokens * s.head_size,
+                 .attended = c.heads * c.key,
+                 .read = c.queries + z.tokens * c.key},
+                first, block);
 }
 
 /// Attention of all heads to the latents of chosen tokens, in one kernel: forward, scores and their
@@ -224,6 +173,66 @@ Operator chosen_attention(const BlockForm& t, const StreamSizes& z, const Chosen
 
 }  // namespace
 
+/// Both products of heads in chosen attention are of the matrix that makes keys and values of
+/// latents elsewhere: one of them has it, whole, for those who ask for matrices.
+Operator product_of_each(double count, const Linear& shape, double element) {
+  Operator op = linear(shape, element);
+  for (Work* work : {&op.forward, &op.input_gradient, &op.weight_gradient}) {
+    work->flops *= count;
+    work->bytes *= count;
+    if (work->counted) *work->counted *= count;
+    work->shape.batch = count;
+  }
+  keep_wide(op);
+  op.parameters = std::llround(static_cast<double>(op.parameters) * count);
+  op.matrices.clear();
+  op.stash *= count;
+  op.gradients *= count;
+  for (Bytes& output : op.outputs) output *= count;
+  return op;
+}
+
+void end_gradients(Operator& op) {
+  op.input_gradient = {};
+  op.input_gradient.launches = 0;
+  op.input_exchanges.clear();
+}
+
+void append_choice(const BlockForm& t, const StreamSizes& z, const Selection& s, const Choice& c,
+                   std::size_t first, std::vector<Operator>& block) {
+  const double width = double(s.heads) * s.head_size;
+  const double read = (z.tokens * (width + s.heads) + c.keys) * z.element;
+  Operator scores;
+  scores.forward = {.op_class = OpClass::Attention,
+                    .flops = Flops(2 * c.pairs * width),
+                    .bytes = Bytes(read + 4 * c.pairs),
+                    .variant = OpVariant::Fused,
+                    .shape = {static_cast<double>(t.stream.sequence_length), c.pairs / z.tokens,
+                              static_cast<double>(s.head_size), z.samples * s.heads}};
+  scores.input_gradient = scores.forward;
+  scores.input_gradient.flops = Flops(3 * 2 * c.seen * width + 2 * c.seen * c.attended);
+  scores.input_gradient.counted = Flops(2 * 2 * c.seen * width);
+  scores.input_gradient.bytes = Bytes(2 * read + c.read * z.element + 3 * 4 * c.seen);
+  scores.input_gradient.launches = 2;
+  scores.stash = Bytes(read);
+  scores.gradients = Bytes(read + 2 * 4 * c.seen);
+  if (z.sharding.tensor > 1) {
+    scores.input_exchanges = {
+        {.kind = CollectiveKind::AllReduce, .axis = MeshAxis::Tensor, .bytes = Bytes(4 * c.seen)}};
+  }
+  block.push_back(scores);
+  for (std::size_t i = first; i < block.size(); ++i) block[i].learns_alone = true;
+  Operator choice;
+  choice.forward = {.op_class = OpClass::Elementwise, .bytes = Bytes(4 * (c.pairs + c.seen))};
+  end_gradients(choice);
+  choice.stash = Bytes(4 * c.seen);  // places
+  block.push_back(choice);
+  mark_part(block, first, LayerPart::CoreAttention);
+  for (std::size_t i = first; i < block.size(); ++i) {
+    block[i].remade |= LayerPart::CoreAttention;
+  }
+}
+
 void append_latents(const BlockForm& t, const StreamSizes& z, std::vector<Operator>& block) {
   append_queries(t, z, block);
   append_key_latents(t, z, block);
@@ -245,7 +254,10 @@ void append_chosen_attention(const BlockForm& t, const StreamSizes& z,
   block.push_back(norm);
   append_indexer(t, z, c, block);
   // Latents go to all tensor devices as they do where heads are made of them.
-  Operator in = of_heads(c, z, t.head_size - l.rotary_head_size, l.kv_rank);
+  const auto of_heads = [&](std::int64_t inputs, std::int64_t outputs) {
+    return product_of_each(c.heads, {z.tokens, inputs, outputs, false}, z.element);
+  };
+  Operator in = of_heads(t.head_size - l.rotary_head_size, l.kv_rank);
   const Operator up = sharded_linear({z.tokens, l.kv_rank, t.attention_heads, false},
                                      LinearRole::Column, z.sharding, z.element);
   in.forward_exchanges = up.forward_exchanges;
@@ -254,7 +266,7 @@ void append_chosen_attention(const BlockForm& t, const StreamSizes& z,
     for (Exchange& one : *exchanges) one.bytes *= c.key / l.kv_rank;
   }
   in.parts = in.remade = LayerPart::LatentProjections;
-  Operator out = of_heads(c, z, l.kv_rank, t.value_head_size);
+  Operator out = of_heads(l.kv_rank, t.value_head_size);
   in.matrices = {up_matrix(t, in.parameters + out.parameters)};
   block.push_back(in);
   const double turned = z.tokens * (c.heads + 1) * l.rotary_head_size;

@@ -5,7 +5,9 @@
 // from the first again until all layers have one. Without a pattern all layers are of one item that
 // says nothing. A layer whose item says nothing of "ffn" has experts where "dense_layers" and
 // "expert_interval" let it.
+#include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "base/text.h"
 #include "models/transformer/block_reader.h"
@@ -129,10 +131,11 @@ void read_layers(Section& reader, const BlockForm& common, Transformer& t) {
   const int layers = reader.required_count("layers", "a number of blocks");
   const int dense_layers = reader.count("dense_layers");
   const int interval = reader.count("expert_interval");
+  const int hashed = reader.count("hash_layers");
   const std::vector<Item> items = read_items(reader, common);
   if (!reader.diagnostics().empty()) return;
   refuse_unused(reader, items);
-  std::map<std::pair<std::size_t, FeedForward>, int> known;
+  std::map<std::tuple<std::size_t, FeedForward, bool>, int> known;
   std::size_t item = 0;
   int left = items.front().repeat;
   for (int i = 0; i < layers; ++i, --left) {
@@ -143,10 +146,28 @@ void read_layers(Section& reader, const BlockForm& common, Transformer& t) {
     BlockForm block = items[item].block;
     const bool dense = i < dense_layers || i % interval != 0;
     if (!items[item].says_ffn && dense) block.ffn = FeedForward::Dense;
-    const auto [found, added] = known.insert({{item, block.ffn}, static_cast<int>(t.forms.size())});
-    if (added) t.forms.push_back(block);
+    if (i < hashed) block.experts.router_bias = false;
+    const auto [found, added] = known.insert({{item, block.ffn, block.experts.router_bias}, 0});
+    if (added) {
+      // Items of long patterns are often alike.
+      const auto same = std::ranges::find(t.forms, block);
+      found->second = static_cast<int>(same - t.forms.begin());
+      if (same == t.forms.end()) t.forms.push_back(block);
+    }
     t.layers.push_back(found->second);
   }
+}
+
+void read_later_form(Section& reader, const JsonNode& node, const BlockForm& common,
+                     Transformer& t) {
+  Section own(contract_object(transformer_contract(), "model.transformer.layer_pattern"), node,
+              reader.diagnostics());
+  const Item item = read_item(reader, &own, common);
+  if (item.repeat > 1) {
+    report(reader.diagnostics(), *own.get("repeat"),
+           "all blocks for later tokens are of this form; expected \"layers\" beside it");
+  }
+  t.later_form = item.block;
 }
 
 }  // namespace interlock

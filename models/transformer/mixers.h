@@ -41,6 +41,30 @@ Bytes mamba_state(const BlockForm& shape, const StreamSizes& sizes);
 Bytes mamba2_state(const BlockForm& shape, const StreamSizes& sizes);
 Bytes gated_delta_state(const BlockForm& shape, const StreamSizes& sizes);
 
+/// Adds attention to a window of tokens and to entries, as append_attention.
+void append_compressed_attention(const BlockForm& shape, const StreamSizes& sizes,
+                                 std::vector<Operator>& block);
+
+// Parts of attention whose queries are made of latents, see latent_attention.cc.
+
+/// Adds what makes queries, of a latent or of the tokens.
+void append_queries(const BlockForm& shape, const StreamSizes& sizes, std::vector<Operator>& block);
+/// Returns `count` products of one shape, each by a matrix of its own, in 16 bits whatever linear
+/// layers have.
+Operator product_of_each(double count, const Linear& shape, double element);
+/// Lets `op` hand no gradient on.
+void end_gradients(Operator& op);
+/// What an indexer scores and chooses. Pairs of all tokens; elements.
+struct Choice {
+  double pairs = 1, seen = 1;  // scored; chosen
+  double keys = 1;             // of the indexer
+  double attended = 1;         // queries of all heads of attention of a token, on one device
+  double read = 1;             // queries and keys of attention
+};
+/// Adds the scores of an indexer whose products begin at `first`, and the choice.
+void append_choice(const BlockForm& shape, const StreamSizes& sizes, const Selection& selection,
+                   const Choice& choice, std::size_t first, std::vector<Operator>& block);
+
 /// A causal convolution of each channel by itself, with its activation; `bias`: a number for each.
 struct CausalConvolution {
   double tokens = 1;

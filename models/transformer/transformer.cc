@@ -55,10 +55,11 @@ auto builder_with(const Transformer& shape, const BuildOptions& options,
   };
 }
 
-/// Returns true if tokens choose those that they see, of whole sequences.
+/// Returns true if tokens choose those that they see, or see entries, of whole sequences.
 bool chooses_tokens(const Transformer& shape) {
-  return std::ranges::any_of(
-      shape.forms, [](const BlockForm& form) { return form.latents.selection.tokens > 0; });
+  return std::ranges::any_of(shape.forms, [](const BlockForm& form) {
+    return form.latents.selection.tokens > 0 || form.compression.query_rank > 0;
+  });
 }
 
 /// Returns true if a shorter document makes some kernel of the decoder shorter.
@@ -93,7 +94,8 @@ struct PartedBlock {
 /// Returns whether attention of a block has no weights, and reads and makes nothing else.
 bool may_part(const BlockForm& b) {
   return attends(b.mixer) && !b.parallel_residual && !b.gate && !b.sinks && b.source_tokens == 0 &&
-         b.latents.selection.tokens == 0;
+         b.latents.selection.tokens == 0 && b.compression.query_rank == 0 &&
+         b.stream.connections.streams == 1;
 }
 
 /// Returns the weights of a product that is done elsewhere, whose gradient is added to those kept.

@@ -54,9 +54,10 @@ struct Transformer {
   Patches patches;
   Readout readout = Readout::Lm;
   bool readout_bias = false;
-  int classes = 2;       // Classes
-  bool pooler = false;   // Classes: a further layer before them
-  int later_tokens = 0;  // that are predicted too, see multi_token.cc
+  int classes = 2;                      // Classes
+  bool pooler = false;                  // Classes: a further layer before them
+  int later_tokens = 0;                 // that are predicted too, see multi_token.cc
+  std::optional<BlockForm> later_form;  // of the blocks for them; nothing: the last layer's
   HeadSpec head;
   // At most one. Its images' tokens stand in the sequence, or its words are a source that every
   // block reads.

@@ -58,6 +58,11 @@ std::vector<ContractKey> attention_keys() {
       {"latent_attention", object("model.transformer.latent_attention"), "none",
        "Queries, keys and values made of latents of low rank (DeepSeek-V2's MLA, arXiv "
        "2405.04434). Needs rotary positions."},
+      {"compressed_attention", object("model.transformer.compressed_attention"), "none",
+       "One key, which is its value, for each token, and one for each entry of several tokens; all "
+       "heads share them (DeepSeek-V4). A token sees those of `sliding_window`, and the entries "
+       "before. With `fused` attention, rotary positions, whole sequences and one document in "
+       "each."},
       {"sliding_window", whole(1, kMostTokens), "all",
        "Tokens that a token sees, itself and those before it. Saves work in fused attention only."},
       {"attention_chunk", whole(1, kMostTokens), "all",
@@ -172,6 +177,11 @@ std::vector<ContractKey> block_keys() {
       {"multi_token_prediction", object("model.transformer.multi_token_prediction"), "none",
        "Further blocks behind the last, which predict the tokens behind the next one "
        "(DeepSeek-V3, arXiv 2412.19437). They are part of the last module."},
+      {"hyper_connections", object("model.transformer.hyper_connections"), "one stream",
+       "Several residual streams, which attention and MLP read as a weighed sum and write by a "
+       "number each, while a doubly stochastic matrix mixes them (mHC; DeepSeek-V4). Auxiliary "
+       "heads read one stream. Needs `norm_position` `pre`, no `parallel_residual` and no "
+       "`encoder`."},
       {"dropout", number(0, 1), "0", "Dropout probability; only whether there is any matters."},
       {"readout", one_of({"lm", "masked-lm", "classes"}), "`lm`; with `patches` `classes`",
        "What is predicted. `lm`: each next token. `masked-lm`: each token, behind one more layer, "
@@ -212,6 +222,9 @@ std::vector<ContractKey> expert_keys() {
        "The output of shared experts is multiplied by a gate."},
       {"router_bias", boolean(), "false",
        "The router adds a bias to the score of each expert (DeepSeek-V3, gpt-oss)."},
+      {"hash_layers", whole(0, kMostModules), "0",
+       "First layers, whose tokens have the experts of a table by their words, so that no router "
+       "has a bias there; scores still weigh them (DeepSeek-V4)."},
       head_key("`lm`; with classes `linear`")};
 }
 
@@ -232,8 +245,8 @@ std::vector<ContractKey> encoder_keys() {
       {"connector", object("model.transformer.encoder.connector"), "one product",
        "The way to the decoder's width."}};
   const std::set<std::string> of_decoders = {
-      "tied_embeddings",        "readout", "readout_bias", "classes", "pooler",
-      "multi_token_prediction", "head"};
+      "tied_embeddings",        "readout", "readout_bias",      "classes",    "pooler",
+      "multi_token_prediction", "head",    "hyper_connections", "hash_layers"};
   for (const auto& more : {attention_keys(), block_keys(), expert_keys()}) {
     for (const ContractKey& key : more) {
       if (!of_decoders.contains(key.key)) keys.push_back(key);
@@ -286,7 +299,39 @@ std::vector<ContractObject> transformer_objects() {
        .keys = pattern_keys()},
       {.name = "model.transformer.multi_token_prediction",
        .meaning = "Blocks that predict the tokens behind the next one.",
-       .keys = {{"layers", whole(1, 64), "1", "Such blocks, one for each further token."}}},
+       .keys = {{"layers", whole(1, 64), "1", "Such blocks, one for each further token."},
+                {"form", object("model.transformer.layer_pattern"), "the last layer's",
+                 "The form of these blocks: the model's keys but for those that it writes."}}},
+      {.name = "model.transformer.hyper_connections",
+       .meaning = "Several residual streams.",
+       .keys = {{"streams", whole(2, 64), "required", "Streams of `hidden_size` numbers."}}},
+      {.name = "model.transformer.compressed_attention",
+       .meaning = "Attention to a window of tokens and to entries, each of several tokens.",
+       .keys = {{"query_rank", whole(1, kMostWidth), "required",
+                 "Width of the latent of queries. A head has `head_size` elements."},
+                {"rotary_head_size", whole(1, kMostWidth), "required",
+                 "Elements of a head, of these, that are turned by place."},
+                {"ratio", whole(1, kMostTokens), "no entries: the window alone",
+                 "Tokens between two entries. An entry is a sum of its tokens' values, number by "
+                 "number, by a softmax over them."},
+                {"overlap", boolean(), "false",
+                 "An entry is of twice as many tokens: those of the entry before too, which have "
+                 "further values and weights for that."},
+                {"output_groups", whole(1, kMostHeads), "1",
+                 "Equal groups of heads, each projected to `output_rank`; divides "
+                 "`attention_heads`."},
+                {"output_rank", whole(1, kMostWidth), "required",
+                 "Numbers that are made of a group of heads."},
+                {"selection", object("model.transformer.compressed_attention.selection"),
+                 "all entries before a token are seen", "A token chooses the entries it sees."}}},
+      {.name = "model.transformer.compressed_attention.selection",
+       .meaning = "An indexer that scores all entries before a token by narrow entries of its own. "
+                  "It learns from attention's weights, beside the model.",
+       .keys = {{"entries", whole(1, 100'000'000), "required",
+                 "Entries that a token sees at most."},
+                {"index_heads", whole(1, 100'000), "required", "Heads of the indexer."},
+                {"index_head_size", whole(1, kMostWidth), "required",
+                 "Elements of its heads' queries, and of its entries, which all heads share."}}},
       {.name = "model.transformer.latent_attention",
        .meaning = "Attention whose queries, keys and values are made of latents.",
        .keys = {{"query_rank", whole(1, kMostWidth), "none: queries are made of the tokens",

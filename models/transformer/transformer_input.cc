@@ -130,8 +130,9 @@ Module embedding_module(const Transformer& t, const StreamSizes& z, const BuildO
   if (t.position_buckets > 0) operators.push_back(distance_table(t, z));
   if (t.embedding_norm) operators.push_back(norm_of(t.stream, z));
   if (t.stream.dropout > 0) operators.push_back(dropout(z.residual, z.element));
+  if (z.streams > 1) operators.push_back(stream_copies(stream_rows(t.stream, z), z.element));
   if (t.reads_source()) return sourced_embedding(t, z, operators, options);
-  return make_module({.name = "embedding", .output = boundary(z), .recomputable = false}, operators,
+  return make_module({.name = "embedding", .output = crossing(z), .recomputable = false}, operators,
                      options);
 }
 

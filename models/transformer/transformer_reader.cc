@@ -36,7 +36,7 @@ void refuse_expert_keys(Section& reader) {
        {"experts_per_token", "expert_groups", "expert_groups_per_token", "shared_experts",
         "expert_ffn_hidden_size", "shared_expert_ffn_hidden_size", "capacity_factor",
         "dense_layers", "expert_interval", "shared_expert_gate", "router_bias",
-        "expert_latent_size"}) {
+        "expert_latent_size", "hash_layers"}) {
     if (const auto node = reader.get(key)) {
       report(reader.diagnostics(), *node, "no experts; expected it with \"experts\"");
     }
@@ -181,6 +181,16 @@ void read_stream(Section& reader, bool sees_all, Transformer& t) {
            "an RMS norm has no biases; expected \"norm\": \"layernorm\"");
   }
   stream.norm_position = static_cast<NormPosition>(reader.choice("norm_position"));
+  if (const auto node = reader.get("hyper_connections")) {
+    Section own(contract_object(transformer_contract(), "model.transformer.hyper_connections"),
+                *node, reader.diagnostics());
+    stream.connections.streams = own.required_count("streams", "a number of streams");
+    own.finish();
+    if (stream.norm_position != NormPosition::Pre) {
+      report(reader.diagnostics(), *node,
+             "what reads streams has a norm before it; expected \"norm_position\": \"pre\"");
+    }
+  }
   stream.dropout = reader.number("dropout");
   stream.bidirectional = reader.boolean("bidirectional", sees_all);
   stream.causal_flops = reader.choice("attention_flops") == 1;
@@ -208,6 +218,10 @@ BlockForm read_common(Section& reader, const ResidualStream& stream) {
            "an activation without a gate is not clamped; expected it with \"gated_mlp\"");
   }
   b.parallel_residual = reader.boolean("parallel_residual");
+  if (b.parallel_residual && stream.connections.streams > 1) {
+    report(reader.diagnostics(), *reader.get("parallel_residual"),
+           "attention and MLP read and write streams in turn; expected no \"hyper_connections\"");
+  }
   b.shared_norm = reader.boolean("shared_norm");
   if (b.shared_norm && !b.parallel_residual) {
     report(reader.diagnostics(), *reader.get("shared_norm"),
@@ -223,6 +237,9 @@ void read_later_tokens(Section& reader, Transformer& t) {
   Section own(contract_object(transformer_contract(), "model.transformer.multi_token_prediction"),
               *node, reader.diagnostics());
   t.later_tokens = own.count("layers");
+  if (const auto form = own.get("form")) {
+    read_later_form(reader, *form, read_common(reader, t.stream), t);
+  }
   own.finish();
 }
 
@@ -364,7 +381,12 @@ Transformer read_transformer(Section& reader) {
   Transformer t;
   read_body(reader, t);
   refuse_words_of_images(reader);
-  if (const auto encoder = reader.get("encoder")) read_encoder(*encoder, reader, t);
+  const auto encoder = reader.get("encoder"), streams = reader.get("hyper_connections");
+  if (encoder && streams) {
+    report(reader.diagnostics(), *streams, "beside an encoder; expected one of the two");
+  } else if (encoder) {
+    read_encoder(*encoder, reader, t);
+  }
   read_readout(reader, t);
   read_later_tokens(reader, t);
   if (const auto head = reader.get("head")) {

@@ -68,6 +68,7 @@ HeadSite site_of(const Transformer& t, const BuildOptions& options) {
 Module readout_module(const Transformer& t, const StreamSizes& z, const BuildOptions& options) {
   using enum Transformer::Readout;
   std::vector<Operator> operators;
+  if (z.streams > 1) append_stream_end(stream_rows(t.stream, z), z.element, operators);
   if (t.stream.norm_position != NormPosition::Post) operators.push_back(norm_of(t.stream, z));
   if (t.readout == MaskedLm) append_transform(t, z, operators);
   if (t.readout == Classes) append_pooling(t, z, options.micro_batch_size, operators);
@@ -82,7 +83,7 @@ Module readout_module(const Transformer& t, const StreamSizes& z, const BuildOpt
     std::swap(tied_matrices, operators[weights].matrices);
     for (WeightMatrix& matrix : tied_matrices) matrix.hidden = false;
   }
-  Module last = make_module({.name = "readout", .input = boundary(z), .recomputable = false},
+  Module last = make_module({.name = "readout", .input = crossing(z), .recomputable = false},
                             operators, options);
   if (tied) last.tied_parameters = shared;
   last.tied_matrices = tied_matrices;

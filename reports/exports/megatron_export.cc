@@ -80,6 +80,11 @@ void check_layers(ExportedPlan& e) {
               "normalises each head by itself; expected heads");
   e.refuse_if(b.attention_chunk.has_value(), "/model/attention_chunk",
               "has no attention within parts of the sequence");
+  e.refuse_if(b.compression.query_rank > 0, "/model/compressed_attention",
+              "has no attention to entries in its releases; expected none");
+  e.refuse_if(b.stream.connections.streams > 1, "/model/hyper_connections",
+              "has streams without later tokens and without full recomputation alone; expected "
+              "one stream");
   e.refuse_if(b.parallel_residual, "/model/parallel_residual", "runs the MLP behind attention");
   e.refuse_if(b.clamped_mlp && b.latents.kv_rank > 0, "/model/clamped_mlp",
               "clamps no MLPs beside latent attention");
