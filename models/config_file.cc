@@ -278,7 +278,7 @@ class Translation {
     if (fields_.amount("hc_mult").value_or(1) > 1) {
       put("hyper_connections", json_object({{"streams", *fields_.find("hc_mult")}}));
     }
-    double hashed = fields_.amount("num_hash_layers").value_or(0);
+    double hashed = fields_.amount("num_hash_layers").value_or(3);  // the default of the class
     const JsonValue* kinds = fields_.find("mlp_layer_types");
     if (kinds != nullptr && !fields_.find("num_hash_layers")) {
       const auto first = std::ranges::find_if(
@@ -425,8 +425,11 @@ class Translation {
     if (fields_.find("o_lora_rank")) {
       const auto behind = static_cast<int>(fields_.amount("num_hidden_layers").value_or(0));
       if (auto entries = entries_of_layer(fields_, behind)) {
-        later.members.push_back(
-            {"form", json_object({{"compressed_attention", *std::move(entries)}})});
+        JsonValue form = json_object({{"compressed_attention", *std::move(entries)}});
+        if (const JsonValue* window = fields_.find("sliding_window")) {
+          form.members.push_back({"sliding_window", *window});
+        }
+        later.members.push_back({"form", std::move(form)});
       }
     }
     put("multi_token_prediction", std::move(later));

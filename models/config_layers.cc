@@ -354,15 +354,25 @@ std::size_t period_of(const std::vector<Item>& items) {
 /// of the published files, which go on with the layers for later tokens.
 std::optional<JsonValue> entries_of_layer(const ConfigFields& fields, int i) {
   constexpr std::string_view kSparse = "compressed_sparse_attention";
+  constexpr std::string_view kHeavy = "heavily_compressed_attention";
   const auto at = static_cast<std::size_t>(i);
   const JsonValue* rates = fields.find("compress_rates");
   const auto rate_of = [&](std::string_view kind) {
     const JsonValue* rate = rates != nullptr ? rates->find(kind) : nullptr;
     return rate != nullptr ? rate->number : 0;
   };
+  const bool last = i >= fields.amount("num_hidden_layers").value_or(0);
   double ratio = 0;
   if (const JsonValue* ratios = fields.find("compress_ratios")) {
     ratio = at < ratios->items.size() ? ratios->items[at].number : 0;
+    if (ratio != 0 && ratio != rate_of(kSparse) && ratio != rate_of(kHeavy)) {
+      fields.refuse("compress_ratios",
+                    "layer " + std::to_string(i) + " has " + format_number(ratio) +
+                        "; expected 0 or one of "
+                        "\"compress_rates\", " +
+                        format_number(rate_of(kSparse)) + " and " + format_number(rate_of(kHeavy)));
+      return std::nullopt;
+    }
   } else if (const JsonValue* kinds = fields.find("layer_types")) {
     const std::string kind = at < kinds->items.size() ? kinds->items[at].text : "sliding_attention";
     ratio = rate_of(kind);
@@ -372,11 +382,8 @@ std::optional<JsonValue> entries_of_layer(const ConfigFields& fields, int i) {
                                        "or heavily_compressed_attention");
       return std::nullopt;
     }
-  } else {
-    fields.refuse_model(
-        "nothing says which layers see what; expected \"compress_ratios\" or "
-        "\"layer_types\"");
-    return std::nullopt;
+  } else if (!last) {
+    ratio = rate_of(i > 1 && i % 2 == 1 ? kSparse : kHeavy);  // the default of the class
   }
   JsonValue entries = json_object({});
   const auto copy = [&](std::string_view field, std::string_view key, JsonValue& object) {

@@ -131,7 +131,6 @@ void read_layers(Section& reader, const BlockForm& common, Transformer& t) {
   const int layers = reader.required_count("layers", "a number of blocks");
   const int dense_layers = reader.count("dense_layers");
   const int interval = reader.count("expert_interval");
-  const int hashed = reader.count("hash_layers");
   const std::vector<Item> items = read_items(reader, common);
   if (!reader.diagnostics().empty()) return;
   refuse_unused(reader, items);
@@ -146,7 +145,7 @@ void read_layers(Section& reader, const BlockForm& common, Transformer& t) {
     BlockForm block = items[item].block;
     const bool dense = i < dense_layers || i % interval != 0;
     if (!items[item].says_ffn && dense) block.ffn = FeedForward::Dense;
-    if (i < hashed) block.experts.router_bias = false;
+    if (i < t.hash_layers) block.experts.router_bias = false;
     const auto [found, added] = known.insert({{item, block.ffn, block.experts.router_bias}, 0});
     if (added) {
       // Items of long patterns are often alike.

@@ -45,6 +45,7 @@ struct Transformer {
   ResidualStream stream;
   std::vector<BlockForm> forms;  // those that some layer has
   std::vector<int> layers;       // the form of each
+  int hash_layers = 0;           // first ones, whose tokens' experts a table says
   int vocab_size = 1;
   bool embedding_norm = false;
   int max_positions = 0;     // rows of a table of learned positions; 0: none

@@ -36,7 +36,7 @@ void refuse_expert_keys(Section& reader) {
        {"experts_per_token", "expert_groups", "expert_groups_per_token", "shared_experts",
         "expert_ffn_hidden_size", "shared_expert_ffn_hidden_size", "capacity_factor",
         "dense_layers", "expert_interval", "shared_expert_gate", "router_bias",
-        "expert_latent_size", "hash_layers"}) {
+        "expert_latent_size"}) {
     if (const auto node = reader.get(key)) {
       report(reader.diagnostics(), *node, "no experts; expected it with \"experts\"");
     }
@@ -181,15 +181,9 @@ void read_stream(Section& reader, bool sees_all, Transformer& t) {
            "an RMS norm has no biases; expected \"norm\": \"layernorm\"");
   }
   stream.norm_position = static_cast<NormPosition>(reader.choice("norm_position"));
-  if (const auto node = reader.get("hyper_connections")) {
-    Section own(contract_object(transformer_contract(), "model.transformer.hyper_connections"),
-                *node, reader.diagnostics());
-    stream.connections.streams = own.required_count("streams", "a number of streams");
-    own.finish();
-    if (stream.norm_position != NormPosition::Pre) {
-      report(reader.diagnostics(), *node,
-             "what reads streams has a norm before it; expected \"norm_position\": \"pre\"");
-    }
+  if (stream.connections.streams > 1 && stream.norm_position != NormPosition::Pre) {
+    report(reader.diagnostics(), *reader.get("norm_position"),
+           "what reads streams has a norm before it; expected \"pre\" with \"hyper_connections\"");
   }
   stream.dropout = reader.number("dropout");
   stream.bidirectional = reader.boolean("bidirectional", sees_all);
@@ -241,6 +235,20 @@ void read_later_tokens(Section& reader, Transformer& t) {
     read_later_form(reader, *form, read_common(reader, t.stream), t);
   }
   own.finish();
+}
+
+/// Reads what a decoder alone has, and its blocks are read with.
+void read_decoder_keys(Section& reader, Transformer& t) {
+  if (const auto node = reader.get("hyper_connections")) {
+    Section own(contract_object(transformer_contract(), "model.transformer.hyper_connections"),
+                *node, reader.diagnostics());
+    t.stream.connections.streams = own.required_count("streams", "a number of streams");
+    own.finish();
+  }
+  t.hash_layers = reader.count("hash_layers");
+  if (const auto node = reader.get("hash_layers"); node && !reader.get("experts")) {
+    report(reader.diagnostics(), *node, "no experts; expected it with \"experts\"");
+  }
 }
 
 /// Reads what encoders and decoders have alike: all from tokens or patches to the last block.
@@ -379,6 +387,7 @@ void read_encoder(const JsonNode& node, Section& whole, Transformer& t) {
 
 Transformer read_transformer(Section& reader) {
   Transformer t;
+  read_decoder_keys(reader, t);
   read_body(reader, t);
   refuse_words_of_images(reader);
   const auto encoder = reader.get("encoder"), streams = reader.get("hyper_connections");
