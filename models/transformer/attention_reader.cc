@@ -135,8 +135,11 @@ void read_compression(const JsonNode& node, BlockReader& whole, BlockForm& b) {
            std::to_string(c.rotary_head_size) + " elements of a head of " +
                std::to_string(b.head_size) + "; expected at most all of them");
   }
-  check_divides(whole, "compressed_attention", c.output_groups, "attention_heads",
-                b.attention_heads);
+  if (b.attention_heads % c.output_groups != 0) {
+    report(diagnostics, *reader.get("output_groups"),
+           std::to_string(b.attention_heads) + " heads are not in " +
+               std::to_string(c.output_groups) + " equal groups; expected a divisor of them");
+  }
   const auto refuse = [&](bool wrong, const std::string& why) {
     if (wrong) report(diagnostics, node, "tokens and entries before a token are seen; " + why);
   };
