@@ -7,8 +7,8 @@
 
 namespace interlock {
 
-/// What a token chooses to see, by scores of small heads: tokens (latent_attention.cc), or entries
-/// of several (compressed_attention.cc).
+/// Selection by scores of small heads of what a token sees: tokens (latent_attention.cc), or
+/// entries of several (compressed_attention.cc).
 struct Selection {
   int tokens = 0;  // that a token sees at most; 0: nothing is chosen
   int heads = 1, head_size = 1;

@@ -54,7 +54,7 @@ void append_queries(const BlockForm& shape, const StreamSizes& sizes, std::vecto
 Operator product_of_each(double count, const Linear& shape, double element);
 /// Lets `op` hand no gradient on.
 void end_gradients(Operator& op);
-/// What an indexer scores and chooses. Pairs of all tokens; elements.
+/// Choice: pairs that an indexer scores and chooses. Pairs of all tokens; elements.
 struct Choice {
   double pairs = 1, seen = 1;  // scored; chosen
   double keys = 1;             // of the indexer
