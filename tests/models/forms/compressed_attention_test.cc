@@ -77,6 +77,20 @@ TEST_CASE("DeepSeek-V4 Pro has 1.6 T weights, and a token uses 49 G") {
         doctest::Approx(49e9).epsilon(0.01));
 }
 
+TEST_CASE("a token of DeepSeek-V4 Flash costs the flops that Megatron-Bridge counts") {
+  Flops total;
+  for (const Module& module : zoo("deepseek-v4-flash").modules) {
+    for (const auto* works : {&module.forward, &module.backward_input, &module.backward_weight}) {
+      total += counted_of(*works);
+    }
+  }
+  const double tokens = 4096, built = total.value() / tokens;
+  const double printed = 748e12 / 8224;  // of a device and second, by tokens of it, release 26.08
+  MESSAGE("built " << built << " flops a token, printed " << printed);
+  INFO("it counts whole windows at the start of a sequence, too, and no streams");
+  CHECK(built == doctest::Approx(printed).epsilon(0.015));
+}
+
 constexpr int kTokens = 60, kWindow = 7;
 constexpr double kHidden = 32, kHeads = 4, kHead = 8, kRank = 12, kIndexHeads = 3, kIndexSize = 6;
 
