@@ -96,7 +96,8 @@ ContractObject simulate() {
            "beside them."},
           {"fold", either({one_of({"auto", "none", "nearly"}), list(one_of(foldable()))}), "auto",
            "Dimensions of the mesh of which one device stands for all. `auto`: as many as is "
-           "exact, or `nearly` where more than 512 devices would be simulated. `none`: every "
+           "exact, or `nearly` where more than 512 devices would be simulated, or more than "
+           "2,048 pairs of a device and one that it sends tokens for experts to. `none`: every "
            "device is simulated. `nearly`: more than is exact; links that equal devices use "
            "more and less, as those of trees beside messages of a pipeline, count as the "
            "busiest of them. Or a list; a folding that is not exact is refused."}}};

@@ -223,8 +223,15 @@ void fold_as(const Plan& other, Plan& plan) {
 
 namespace {
 
-/// The most devices that "auto" simulates before it folds nearly.
-constexpr double kMostExact = 512;
+/// The most devices that "auto" simulates before it folds nearly, and the most pairs of them and of
+/// devices that each sends tokens for experts to: an all-to-all is a flow for each.
+constexpr double kMostExact = 512, kMostPairs = 2048;
+
+/// Returns how many devices of `layout` "auto" simulates before it folds nearly. Example: of 64
+/// devices that share experts 32 have as many pairs as may be.
+double most_exact(const Layout& layout) {
+  return std::min(kMostExact, kMostPairs / layout.mesh.expert);
+}
 
 /// A way to fold, and why it is not exact, if that is known: "" if it is.
 struct Way {
@@ -267,7 +274,7 @@ FoldedWithin fold_first(Plan& plan, std::vector<Way>& ways, double most_ranks,
 bool may_fold_nearly(const Layout& layout, const std::vector<Way>& ways, double tried) {
   return std::ranges::none_of(ways, [&](const Way& way) {
     const int ranks = ranks_of(layout, way.folding);
-    return ranks > tried && ranks <= kMostExact;
+    return ranks > tried && ranks <= most_exact(layout);
   });
 }
 
@@ -282,7 +289,7 @@ FoldedWithin fold_within(Plan& plan, double most_ranks) {
   if (settings.unfolded && ways.size() > 1) ways = {{{*settings.unfolded, {}}}};
   Exactness exactness = settings.folds_nearly ? Exactness::Nearly : Exactness::Exact;
   if (!settings.unfolded && !settings.folds_nearly) {
-    const double tried = std::min(most_ranks, kMostExact);
+    const double tried = std::min(most_ranks, most_exact(question.layout));
     const FoldedWithin done = fold_first(plan, ways, tried, Exactness::Exact);
     if (done.folded) return done;
     if (!may_fold_nearly(question.layout, ways, tried)) return {};

@@ -103,6 +103,21 @@ TEST_CASE("auto folds nearly rather than simulate more than 512 devices") {
   CHECK(whole.plan.uneven.empty());
 }
 
+TEST_CASE("auto folds nearly rather than simulate more than 2,048 pairs that pass tokens") {
+  for (const int data : {24, 96}) {
+    LayoutTrial trial = trees(2, data, 1, 4);
+    trial.model = divisible_transformer(2, true);
+    trial.parallel += R"(, "expert": 24)";
+    const ScenarioResult result = run(trial);
+    INFO(data << ": " << result.measurement.metrics.devices.size() << " devices simulated");
+    CHECK(result.plan.uneven.empty() == (data == 24));  // 48 or 192 devices, each with 24 others
+    if (data == 24) continue;
+    trial.engine = "native";
+    trial.fold = "\"none\"";
+    CHECK(std::abs(step_of(result) / step_of(run(trial)) - 1) < 0.02);
+  }
+}
+
 TEST_CASE("what carries much more than its like is simulated whole, by nearly and by auto") {
   // On a ring of devices, stages lie beside each other, and messages cross links of their own: one
   // that stood for the four of a boundary would cross one link with those of all boundaries.
