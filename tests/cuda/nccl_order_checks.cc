@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -251,7 +252,13 @@ TEST_CASE("replicas say to NCCL what the weights of their stage ask for") {
           }
           const std::size_t numbers = numbers_of(training, stage);
           CAPTURE(numbers);
-          CHECK(calls == wanted_of(trial, numbers));
+          // A run begins with its first step, to warm up, and then anew.
+          const std::vector<NcclCall> wanted = wanted_of(trial, numbers);
+          REQUIRE(calls.size() >= wanted.size());
+          const auto anew = calls.end() - static_cast<std::ptrdiff_t>(wanted.size());
+          CHECK(std::vector<NcclCall>(anew, calls.end()) == wanted);
+          REQUIRE(anew - calls.begin() <= static_cast<std::ptrdiff_t>(wanted.size()) / trial.steps);
+          CHECK(std::equal(calls.begin(), anew, wanted.begin()));
           ++(numbers % static_cast<std::size_t>(replicas) == 0 ? even : uneven);
         }
       }

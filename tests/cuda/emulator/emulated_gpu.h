@@ -137,5 +137,7 @@ class EmulatedGpus {
 double now();
 /// Returns the time to kernels that wait for it: every look moves it on by some microseconds.
 double look_at_clock();
+/// Lets time pass in which nothing is computed.
+void pass(double seconds);
 
 }  // namespace emulated

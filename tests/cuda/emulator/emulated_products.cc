@@ -1,9 +1,12 @@
 // cuBLASLt on the emulated machine: what the module asks of it, with Eigen.
 // SPDX-License-Identifier: Apache-2.0
+#include "tests/cuda/emulator/emulated_products.h"
+
 #include <cublasLt.h>
 #include <cuda_bf16.h>
 
 #include <Eigen/Core>
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -106,6 +109,12 @@ bool fits(const Operation& o, const Layout& a, const Layout& b, const Layout& d)
 
 }  // namespace
 
+std::vector<emulated::OfferedAlgorithm>& emulated::offered_algorithms() {
+  static std::vector<OfferedAlgorithm> offered = {
+      {.longer = 200e-6}, {}, {.refused = true}, {.longer = 400e-6}};
+  return offered;
+}
+
 extern "C" {
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
@@ -200,7 +209,7 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t operation,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
-                                              cublasLtMatmulPreference_t preference, int,
+                                              cublasLtMatmulPreference_t preference, int most,
                                               cublasLtMatmulHeuristicResult_t* results,
                                               int* count) {
   const Operation& asked = *as<Operation>(operation);
@@ -218,17 +227,24 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   if (alignment < 16 && emulated::refuses(emulated::Refusal::Alignment, shape ^ alignment)) {
     return CUBLAS_STATUS_NOT_SUPPORTED;
   }
-  *results = {};
-  results->algo.data[0] = alignment;
-  results->wavesCount = 1;
-  *count = 1;
+  *count = std::min(most, static_cast<int>(emulated::offered_algorithms().size()));
+  for (int i = 0; i < *count; ++i) {
+    results[i] = {};
+    results[i].algo.data[0] = alignment;
+    results[i].algo.data[1] = static_cast<std::uint64_t>(i);
+    results[i].wavesCount = 1;
+  }
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t*,
-                                                    cublasLtMatmulAlgoConfigAttributes_t,
+cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t* algorithm,
+                                                    cublasLtMatmulAlgoConfigAttributes_t attribute,
                                                     void* value, std::size_t bytes,
                                                     std::size_t* written) {
   std::memset(value, 0, bytes);
+  if (attribute == CUBLASLT_ALGO_CONFIG_ID) {
+    const auto number = static_cast<std::int32_t>(10 + algorithm->data[1]);
+    std::memcpy(value, &number, sizeof number);
+  }
   *written = bytes;
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -264,7 +280,13 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
   }
   emulated::Stream* const to = gpus.stream(stream);
   if (to == nullptr || to->device != gpus.current) return CUBLAS_STATUS_EXECUTION_FAILED;
-  gpus.enqueue(to, [product] { product.run(); });
+  emulated::OfferedAlgorithm& taken = emulated::offered_algorithms().at(algorithm->data[1]);
+  if (taken.refused) return CUBLAS_STATUS_NOT_SUPPORTED;
+  ++taken.ran;
+  gpus.enqueue(to, [product, longer = taken.longer] {
+    product.run();
+    emulated::pass(longer);
+  });
   return CUBLAS_STATUS_SUCCESS;
 }
 }

@@ -5,8 +5,11 @@
 // places and keep their transposition.
 #include "validate/cuda/device/products.h"
 
+#include <array>
 #include <cstdint>
+#include <mutex>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
 #include "validate/cuda/kernels/cuda_call.h"
@@ -54,6 +57,73 @@ ExecutedProduct record_of(const ProductShape& shape,
   return one;
 }
 
+constexpr int kAskedFor = 8;  // algorithms that are asked for
+
+/// The kind of a GPU: its capability and multiprocessors.
+using GpuKind = std::array<int, 3>;
+
+GpuKind current_kind() {
+  int device = 0;
+  require(cudaGetDevice(&device), "describe a device");
+  GpuKind kind{};
+  require(cudaDeviceGetAttribute(kind.data(), cudaDevAttrComputeCapabilityMajor, device),
+          "describe a device");
+  require(cudaDeviceGetAttribute(&kind[1], cudaDevAttrComputeCapabilityMinor, device),
+          "describe a device");
+  require(cudaDeviceGetAttribute(&kind[2], cudaDevAttrMultiProcessorCount, device),
+          "describe a device");
+  return kind;
+}
+
+/// The algorithms that this process has timed: equal products stay bitwise equal, whichever run,
+/// device or partition asks for them.
+class KnownAlgorithms {
+ public:
+  using Key = std::pair<GpuKind, ProductShape>;
+  const cublasLtMatmulHeuristicResult_t* find(const Key& key) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = known_.find(key);
+    return found == known_.end() ? nullptr : &found->second;
+  }
+  void keep(const Key& key, const cublasLtMatmulHeuristicResult_t& algorithm) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    known_.emplace(key, algorithm);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<Key, cublasLtMatmulHeuristicResult_t> known_;
+};
+
+KnownAlgorithms& known_algorithms() {
+  static KnownAlgorithms known;
+  return known;
+}
+
+/// Holds results that are never read. No room is no error.
+class Unread {
+ public:
+  explicit Unread(std::size_t bytes) {
+    if (cudaMalloc(&data_, bytes) != cudaSuccess) {
+      data_ = nullptr;
+      cudaGetLastError();
+    }
+  }
+  ~Unread() { cudaFree(data_); }
+  Unread(const Unread&) = delete;
+  Unread& operator=(const Unread&) = delete;
+  void* data() const { return data_; }
+
+ private:
+  void* data_ = nullptr;
+};
+
+/// Returns the bytes from the first number of c to behind its last.
+std::size_t bytes_of_result(const ProductShape& s) {
+  const std::int64_t numbers = (s.batch - 1) * s.step_c + s.m * s.lead_c;
+  return static_cast<std::size_t>(numbers * bytes_of(s.element));
+}
+
 const char* name_of_role(ProductRole role) {
   switch (role) {
     case ProductRole::Forward:
@@ -97,6 +167,7 @@ struct Products::Layout {
 struct Products::Plan {
   cublasLtMatmulDesc_t operation = nullptr;
   std::unique_ptr<Layout> a, b, c;  // in cuBLASLt's places
+  OfferedProducts offered;          // that are not timed yet
   cublasLtMatmulHeuristicResult_t chosen{};
   bool found = false;
   std::int64_t calls = 0;
@@ -126,8 +197,9 @@ struct Products::Plan {
     require(cublasLtMatmulDescSetAttribute(operation, attribute, &value, sizeof value), "describe");
   }
 
-  /// Asks for the best algorithm; `found` says whether there is one.
-  void choose(cublasLtHandle_t handle, int alignment) {
+  /// Asks for algorithms; `found` says whether there is one. The library's favourite is chosen
+  /// until they are timed.
+  void ask(cublasLtHandle_t handle, int alignment) {
     const Preference preference;
     const auto bytes = static_cast<std::uint32_t>(alignment);
     preference.set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::size_t{kWorkspace});
@@ -136,10 +208,14 @@ struct Products::Plan {
     preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, bytes);
     preference.set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, bytes);
     int count = 0;
-    const cublasStatus_t status =
-        cublasLtMatmulAlgoGetHeuristic(handle, operation, a->layout, b->layout, c->layout,
-                                       c->layout, preference.preference, 1, &chosen, &count);
-    found = status == CUBLAS_STATUS_SUCCESS && count > 0;
+    offered.resize(kAskedFor);
+    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+        handle, operation, a->layout, b->layout, c->layout, c->layout, preference.preference,
+        kAskedFor, offered.data(), &count);
+    offered.resize(status == CUBLAS_STATUS_SUCCESS ? static_cast<std::size_t>(count) : 0);
+    std::erase_if(offered, [](const auto& one) { return one.state != CUBLAS_STATUS_SUCCESS; });
+    found = !offered.empty();
+    if (found) chosen = offered.front();
   }
 };
 
@@ -191,7 +267,7 @@ Products::Plan& Products::plan_of(const ProductShape& shape) {
   auto fresh = std::make_unique<Plan>(shape);
   // An address of the right alignment: the algorithm may depend on it.
   if (shape.bias) fresh->set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, workspace_);
-  fresh->choose(handle_, shape.alignment);
+  fresh->ask(handle_, shape.alignment);
   plan = std::move(fresh);
   return *plan;
 }
@@ -215,19 +291,56 @@ void Products::run_planned(const Stream& stream, const ProductShape& shape,
   Plan& plan = plan_of(shape);
   if (!plan.found) throw Error("cuBLASLt has no algorithm for " + describe(shape));
   if (shape.bias) plan.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias);
-  const float alpha = 1, beta = shape.accumulate ? 1 : 0;
-  require(cublasLtMatmul(handle_, plan.operation, &alpha, operands.b, plan.a->layout, operands.a,
-                         plan.b->layout, &beta, operands.c, plan.c->layout, operands.c,
-                         plan.c->layout, &plan.chosen.algo, workspace_, kWorkspace, stream.handle),
-          describe(shape).c_str());
+  if (!plan.offered.empty()) settle(stream, shape, operands, plan);
+  require(issue(stream, shape, operands, plan, plan.chosen.algo), describe(shape).c_str());
   ++plan.calls;
   last_ = &plan;
+}
+
+cublasStatus_t Products::issue(const Stream& stream, const ProductShape& shape,
+                               const ProductOperands& operands, const Plan& plan,
+                               const cublasLtMatmulAlgo_t& algorithm) const {
+  const float alpha = 1, beta = shape.accumulate ? 1 : 0;
+  return cublasLtMatmul(handle_, plan.operation, &alpha, operands.b, plan.a->layout, operands.a,
+                        plan.b->layout, &beta, operands.c, plan.c->layout, operands.c,
+                        plan.c->layout, &algorithm, workspace_, kWorkspace, stream.handle);
+}
+
+/// Takes the fastest of the offered algorithms, or the one that equal products already have.
+void Products::settle(const Stream& stream, const ProductShape& shape,
+                      const ProductOperands& operands, Plan& plan) {
+  const OfferedProducts offered = std::exchange(plan.offered, {});
+  const KnownAlgorithms::Key key = {current_kind(), shape};
+  if (const auto* known = known_algorithms().find(key)) {
+    plan.chosen = *known;
+    return;
+  }
+  if (offered.size() > 1) {
+    const Unread unread(bytes_of_result(shape));
+    if (unread.data() == nullptr) return;
+    require(cudaMemsetAsync(unread.data(), 0, bytes_of_result(shape), stream.handle), "clear");
+    ProductOperands trial = operands;
+    trial.c = unread.data();
+    if (!hold_) hold_ = std::make_unique<Hold>();
+    const auto seconds = time_products(
+        offered,
+        [&](const cublasLtMatmulHeuristicResult_t& one) {
+          return issue(stream, shape, trial, plan, one.algo);
+        },
+        stream.handle, *hold_);
+    if (const auto fastest = place_of_fastest(seconds)) plan.chosen = offered[*fastest];
+  }
+  known_algorithms().keep(key, plan.chosen);
+}
+
+void Products::count_again() {
+  for (const auto& [shape, plan] : plans_) plan->calls = 0;
 }
 
 std::vector<ExecutedProduct> Products::record() const {
   std::vector<ExecutedProduct> products;
   for (const auto& [shape, plan] : plans_) {
-    if (!plan->found) continue;
+    if (plan->calls == 0) continue;
     products.push_back(record_of(shape, plan->chosen));
     products.back().calls = plan->calls;
   }

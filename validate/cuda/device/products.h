@@ -1,9 +1,10 @@
 // Products: matrix products by cuBLASLt, each with the algorithm that was chosen for it once.
 // SPDX-License-Identifier: Apache-2.0
 //
-// Algorithms are asked for when a shape is first seen and pinned from then on, so that equal
-// products are bitwise equal, and that nothing is asked for while a graph is captured (run
-// everything once before). fp32 is strict, without TF32; bf16 adds up in fp32.
+// When a shape is first seen, the algorithms that the library offers for it are timed, and the
+// fastest is pinned from then on, for the whole process: equal products are bitwise equal, and
+// nothing is asked for while a graph is captured or a run is measured (run everything once before).
+// fp32 is strict, without TF32; bf16 adds up in fp32.
 #pragma once
 
 #include <cublasLt.h>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "reports/result/execution_record.h"
+#include "validate/cuda/device/product_choice.h"
 #include "validate/cuda/kernels/kernels.h"
 
 namespace interlock::cuda {
@@ -70,7 +72,10 @@ class Products {
 
   /// Runs a product. Tensors may lie anywhere: the shape's alignment is found out.
   void run(const Stream& stream, ProductShape shape, const ProductOperands& operands);
+  /// Returns the products that have run, and how often since they were counted again.
   std::vector<ExecutedProduct> record() const;
+  /// Forgets how often products have run, but not by what.
+  void count_again();
   /// Returns the algorithm that ran last, as the library calls it: "cublasLt 66 tile 18 ...";
   /// empty: nothing has run.
   std::string last_algorithm() const;
@@ -83,11 +88,17 @@ class Products {
   Plan& plan_of(const ProductShape& shape);
   void run_planned(const Stream& stream, const ProductShape& shape,
                    const ProductOperands& operands);
+  cublasStatus_t issue(const Stream& stream, const ProductShape& shape,
+                       const ProductOperands& operands, const Plan& plan,
+                       const cublasLtMatmulAlgo_t& algorithm) const;
+  void settle(const Stream& stream, const ProductShape& shape, const ProductOperands& operands,
+              Plan& plan);
 
   cublasLtHandle_t handle_ = nullptr;
   void* workspace_ = nullptr;
   std::map<ProductShape, std::unique_ptr<Plan>> plans_;
   const Plan* last_ = nullptr;
+  std::unique_ptr<Hold> hold_;  // of algorithms that are timed
 };
 
 }  // namespace interlock::cuda

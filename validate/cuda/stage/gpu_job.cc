@@ -77,6 +77,16 @@ std::optional<Seconds> untraced_wall(const Job& job, const CudaOptions& options,
   return gpu_run->wall();
 }
 
+/// Has every product choose its algorithm, and every kernel be loaded, before anything is measured.
+void warm_up(const Job& job, const CudaOptions& options, Rig& rig) {
+  CudaOptions bare = options;
+  bare.times = bare.alone = false;
+  Job silent = job;
+  silent.dump_step = -1;
+  GpuRun(silent, bare, rig, false).warm_up();
+  for (const auto& products : rig.products) products->count_again();
+}
+
 }  // namespace
 
 void run_job(const Job& job, const CudaOptions& options, const TraceSink& sink, CudaRun& run) {
@@ -88,6 +98,7 @@ void run_job(const Job& job, const CudaOptions& options, const TraceSink& sink, 
   if (options.graph && options.alone) {
     throw Error("ops of a graph do not run one after the other; leave one of the two out");
   }
+  warm_up(job, options, rig);
   const std::optional<Seconds> untraced = untraced_wall(job, options, rig);
   auto gpu_run = std::make_unique<GpuRun>(job, options, rig, false);
   ClockSampler clocks(sampled_gpus(rig));

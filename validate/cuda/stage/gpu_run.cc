@@ -91,6 +91,11 @@ void GpuRun::run() {
   wall_ = time_since(begin_);
 }
 
+void GpuRun::warm_up() {
+  only_first_ = true;
+  run();
+}
+
 void GpuRun::launch_graph() {
   const CapturedGraph graph(compute_of(0), [this] {
     begin_together();
@@ -111,12 +116,23 @@ void GpuRun::issue_all() {
     const auto first = rank_of_stream.begin() + rank.first_stream;
     std::fill(first, first + rank.streams, static_cast<int>(r));
   }
-  for (const Issue& next : issue_order(job_.program)) {
+  std::vector<Issue> order = issue_order(job_.program);
+  if (only_first_) order.resize(end_of_first_step(order));
+  for (const Issue& next : order) {
     stopped_ = !capturing_ && options_.stop != nullptr && *options_.stop;
     if (stopped_) return;
     issued_.push_back(next);
     issue(rank_of_stream[static_cast<std::size_t>(next.stream)], next);
   }
+}
+
+/// Returns the place behind the last op of the first step.
+std::size_t GpuRun::end_of_first_step(const std::vector<Issue>& order) const {
+  const auto last = std::find_if(order.rbegin(), order.rend(), [&](const Issue& one) {
+    return one.instruction.code == Opcode::Compute &&
+           one.instruction.micro_batch < job_.program.micro_batches;
+  });
+  return static_cast<std::size_t>(order.rend() - last);
 }
 
 void GpuRun::issue(int rank, const Issue& next) {

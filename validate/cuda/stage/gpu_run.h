@@ -49,6 +49,9 @@ class GpuRun {
 
   /// Issues all, and waits for it. Throws: Error soon after a loss is not a number.
   void run();
+  /// Runs the first step alone, so that its products are chosen and its kernels loaded. What it
+  /// learns is of no use.
+  void warm_up();
   /// Returns losses, memory and dumps. Throws: Error if a loss is not a number.
   Outcome outcome() const;
   const RunTimes& times() const { return times_; }
@@ -89,6 +92,7 @@ class GpuRun {
   void note_loss(const PendingLoss& loss);
   void check_loss(int stage, int micro_batch) const;
   void issue_all();
+  std::size_t end_of_first_step(const std::vector<Issue>& order) const;
   void issue(int rank, const Issue& next);
   void compute(int rank, const Instruction& instruction);
   void send(int rank, const Instruction& instruction);
@@ -123,7 +127,7 @@ class GpuRun {
   std::deque<PendingLoss> pending_;  // oldest first
   std::size_t most_pending_ = 0;     // two steps' losses
   std::vector<Issue> issued_;
-  bool stopped_ = false;
+  bool stopped_ = false, only_first_ = false;  // only_first: step
   std::vector<Channeled> channels_;
   std::vector<RankState> ranks_;
   std::map<std::pair<int, int>, std::vector<cudaEvent_t>> recorded_;  // by event and generation
