@@ -10,11 +10,12 @@
 // heads make is turned back by the place of their token, and projected in two steps: each group of
 // heads to a rank, in 16 bits, and all of that to the stream.
 //
-// What makes keys and entries is whole on every tensor device and works on its own part of the
-// sequence; the indexer is whole (latent_attention.cc). Kernels that see a window and entries are
-// priced as those of fused attention. Sources: DeepSeek-V4 in huggingface/transformers 0197608,
-// src/transformers/models/deepseek_v4/modeling_deepseek_v4.py; megatron/core/transformer/
-// experimental_attention_variant/csa.py (NVIDIA/Megatron-LM f0fdb2d), with fused kernels.
+// Every tensor device has the whole of the products that make keys and entries, and works on its
+// own part of the sequence; it has the whole indexer (latent_attention.cc). Kernels that see a
+// window and entries are priced as those of fused attention. Sources: DeepSeek-V4 in
+// huggingface/transformers 0197608, src/transformers/models/deepseek_v4/modeling_deepseek_v4.py;
+// megatron/core/transformer/ experimental_attention_variant/csa.py (NVIDIA/Megatron-LM f0fdb2d),
+// with fused kernels.
 #include <algorithm>
 #include <cmath>
 
@@ -105,23 +106,10 @@ void append_compressor(const BlockForm& b, const StreamSizes& z, const Compresso
 void append_entry_indexer(const BlockForm& b, const StreamSizes& z, const Entries& e,
                           std::vector<Operator>& block) {
   const Selection& s = b.compression.selection;
-  const bool gathers = z.sharding.sequence_parallel && z.sharding.tensor > 1;
   const std::size_t first = block.size();
-  const auto whole = [&](std::int64_t inputs, std::int64_t outputs) {
-    Operator op = linear({z.tokens, inputs, outputs, false}, z.element);
-    end_gradients(op);
-    op.keeps_narrow = true;
-    if (!gathers) {
-      share_input(op);  // others have kept it
-    } else {
-      op.forward_exchanges = {{.kind = CollectiveKind::AllGather,
-                               .axis = MeshAxis::Tensor,
-                               .bytes = Bytes(z.tokens * static_cast<double>(inputs) * z.element)}};
-    }
-    return op;
-  };
-  block.push_back(whole(b.compression.query_rank, std::int64_t{s.heads} * s.head_size));
-  block.push_back(whole(b.stream.hidden_size, s.heads));
+  block.push_back(
+      indexer_product(z, b.compression.query_rank, std::int64_t{s.heads} * s.head_size));
+  block.push_back(indexer_product(z, b.stream.hidden_size, s.heads));
   append_compressor(b, z, {.rows = z.tokens, .width = s.head_size, .learns_alone = true}, block);
   append_choice(b, z, s,
                 {.pairs = e.scored,

@@ -119,24 +119,10 @@ WeightMatrix up_matrix(const BlockForm& t, std::int64_t parameters) {
 void append_indexer(const BlockForm& t, const StreamSizes& z, const Chosen& c,
                     std::vector<Operator>& block) {
   const Selection& s = t.latents.selection;
-  const bool gathers = z.sharding.sequence_parallel && z.sharding.tensor > 1;
   const int rank = t.latents.query_rank > 0 ? t.latents.query_rank : t.stream.hidden_size;
   const std::size_t first = block.size();
-  const auto whole = [&](std::int64_t inputs, std::int64_t outputs) {
-    Operator op = linear({z.tokens, inputs, outputs, false}, z.element);
-    end_gradients(op);
-    op.keeps_narrow = true;
-    if (!gathers) {
-      share_input(op);  // others have kept it
-    } else {
-      op.forward_exchanges = {{.kind = CollectiveKind::AllGather,
-                               .axis = MeshAxis::Tensor,
-                               .bytes = Bytes(z.tokens * static_cast<double>(inputs) * z.element)}};
-    }
-    return op;
-  };
-  block.push_back(whole(rank, std::int64_t{s.heads} * s.head_size));
-  block.push_back(whole(t.stream.hidden_size, s.head_size + s.heads));
+  block.push_back(indexer_product(z, rank, std::int64_t{s.heads} * s.head_size));
+  block.push_back(indexer_product(z, t.stream.hidden_size, s.head_size + s.heads));
   block.push_back(normalisation(z.tokens * s.head_size, 2 * s.head_size, z.element));
   append_choice(t, z, s,
                 {.pairs = z.tokens * c.pairs,
@@ -196,6 +182,20 @@ void end_gradients(Operator& op) {
   op.input_gradient = {};
   op.input_gradient.launches = 0;
   op.input_exchanges.clear();
+}
+
+Operator indexer_product(const StreamSizes& z, std::int64_t inputs, std::int64_t outputs) {
+  Operator op = linear({z.tokens, inputs, outputs, false}, z.element);
+  end_gradients(op);
+  op.keeps_narrow = true;
+  if (z.sharding.sequence_parallel && z.sharding.tensor > 1) {
+    op.forward_exchanges = {{.kind = CollectiveKind::AllGather,
+                             .axis = MeshAxis::Tensor,
+                             .bytes = Bytes(z.tokens * static_cast<double>(inputs) * z.element)}};
+  } else {
+    share_input(op);  // others have kept it
+  }
+  return op;
 }
 
 void append_choice(const BlockForm& t, const StreamSizes& z, const Selection& s, const Choice& c,

@@ -54,6 +54,9 @@ void append_queries(const BlockForm& shape, const StreamSizes& sizes, std::vecto
 Operator product_of_each(double count, const Linear& shape, double element);
 /// Lets `op` hand no gradient on.
 void end_gradients(Operator& op);
+/// Returns a product of an indexer, which every tensor device has whole: it gathers tokens that are
+/// divided, and hands no gradient on.
+Operator indexer_product(const StreamSizes& sizes, std::int64_t inputs, std::int64_t outputs);
 /// Choice: pairs that an indexer scores and chooses. Pairs of all tokens; elements.
 struct Choice {
   double pairs = 1, seen = 1;  // scored; chosen

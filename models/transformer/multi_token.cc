@@ -3,11 +3,11 @@
 //
 // The k-th of them reads what the one before it (or the last block) made of the tokens, and the
 // embedding of the tokens k further on: both are normalised, put side by side and projected to
-// hidden_size; a block of the last layer's form follows, and a norm, the vocabulary projection and
-// a loss of its own. Several residual streams (hyper-connections) are projected each by itself, and
-// the embedding beside them. Embedding and vocabulary projection are those of the model. All of it
-// is part of the last module, as its losses are: no partition cuts there. Source: DeepSeek-V3,
-// arXiv 2412.19437, section 2.2.
+// hidden_size; a block follows, of the form that the model gives such blocks or of the last
+// layer's, and a norm, the vocabulary projection and a loss of its own. Several residual streams
+// (hyper-connections) are projected each by itself, and the embedding beside them. Embedding and
+// vocabulary projection are those of the model. All of it is part of the last module, as its losses
+// are: no partition cuts there. Source: DeepSeek-V3, arXiv 2412.19437, section 2.2.
 #include "models/transformer/block.h"
 
 namespace interlock {
