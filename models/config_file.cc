@@ -274,7 +274,7 @@ class Translation {
 
   /// DeepSeek-V4: streams, layers whose experts words say, and heads that share one key.
   void add_streams() {
-    if (!fields_.find("o_lora_rank")) return;
+    if (!sees_entries(fields_)) return;
     if (fields_.amount("hc_mult").value_or(1) > 1) {
       put("hyper_connections", json_object({{"streams", *fields_.find("hc_mult")}}));
     }
@@ -422,15 +422,11 @@ class Translation {
     }
     if (layers == 0) return;
     JsonValue later = json_object({{"layers", json_number(layers)}});
-    if (fields_.find("o_lora_rank")) {
+    if (sees_entries(fields_)) {
       const auto behind = static_cast<int>(fields_.amount("num_hidden_layers").value_or(0));
-      if (auto entries = entries_of_layer(fields_, behind)) {
-        JsonValue form = json_object({{"compressed_attention", *std::move(entries)}});
-        if (const JsonValue* window = fields_.find("sliding_window")) {
-          form.members.push_back({"sliding_window", *window});
-        }
-        later.members.push_back({"form", std::move(form)});
-      }
+      JsonValue form = json_object({});
+      append_entries(fields_, behind, form.members);
+      later.members.push_back({"form", std::move(form)});
     }
     put("multi_token_prediction", std::move(later));
   }

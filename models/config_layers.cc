@@ -35,6 +35,22 @@ bool same_item(const Item& a, const Item& b) {
   });
 }
 
+void append_window(const ConfigFields& fields, Item& item) {
+  if (const JsonValue* window = fields.find("sliding_window")) {
+    item.push_back({"sliding_window", *window});
+  }
+}
+
+constexpr std::string_view kSparse = "compressed_sparse_attention";
+constexpr std::string_view kHeavy = "heavily_compressed_attention";
+
+/// Returns the tokens between two entries in layers of `kind`; 0: they have none.
+double compress_rate(const ConfigFields& fields, std::string_view kind) {
+  const JsonValue* rates = fields.find("compress_rates");
+  const JsonValue* rate = rates != nullptr ? rates->find(kind) : nullptr;
+  return rate != nullptr ? rate->number : 0;
+}
+
 /// Reads layer by layer.
 class LayerReader {
  public:
@@ -83,6 +99,20 @@ class LayerReader {
            std::ranges::any_of(found->items, [&](const JsonValue& one) { return one.number == i; });
   }
 
+  /// Refuses the first of `ratios` that no kind of layer has.
+  bool knows_ratios(const JsonValue& ratios) const {
+    const double sparse = compress_rate(fields_, kSparse), heavy = compress_rate(fields_, kHeavy);
+    const auto unknown = std::ranges::find_if(ratios.items, [&](const JsonValue& ratio) {
+      return ratio.number != 0 && ratio.number != sparse && ratio.number != heavy;
+    });
+    if (unknown == ratios.items.end()) return true;
+    fields_.refuse("compress_ratios", "layer " + std::to_string(unknown - ratios.items.begin()) +
+                                          " has " + format_number(unknown->number) +
+                                          "; expected 0 or one of \"compress_rates\", " +
+                                          format_number(sparse) + " and " + format_number(heavy));
+    return false;
+  }
+
   /// Refuses what is no list, and entries that are of another kind.
   bool is_list(std::string_view field, Kind kind, const char* entries) const {
     const JsonValue* value = fields_.find(field);
@@ -122,6 +152,7 @@ class LayerReader {
                                               " layers; expected one for each");
         fit = false;
       }
+      fit = fit && knows_ratios(*ratios);
     }
     const JsonValue* letters = fields_.find("hybrid_override_pattern");
     const bool used = letters != nullptr && list("layer_types") == nullptr;
@@ -205,20 +236,10 @@ class LayerReader {
   }
 
   void put_mixer(int i, Item& item) const {
-    if (fields_.find("o_lora_rank")) {
-      if (const JsonValue* window = fields_.find("sliding_window")) {
-        item.push_back({"sliding_window", *window});
-      }
-      if (auto entries = entries_of_layer(fields_, i)) {
-        item.push_back({"compressed_attention", *std::move(entries)});
-      }
-      return;
-    }
+    if (sees_entries(fields_)) return append_entries(fields_, i, item);
     const std::string kind = kind_of(i);
     if (kind == "sliding_attention") {
-      if (const JsonValue* window = fields_.find("sliding_window")) {
-        item.push_back({"sliding_window", *window});
-      }
+      append_window(fields_, item);
     } else if (kind == "chunked_attention") {
       if (const JsonValue* chunk = fields_.find("attention_chunk_size")) {
         item.push_back({"attention_chunk", *chunk});
@@ -239,7 +260,7 @@ class LayerReader {
 
   /// Tells where experts are by rules that "dense_layers" and "expert_interval" cannot say.
   bool says_experts() const {
-    return fields_.is_true("n_routed_experts") && !fields_.find("o_lora_rank") &&
+    return fields_.is_true("n_routed_experts") && !sees_entries(fields_) &&
            (fields_.is_true("mlp_only_layers") || fields_.is_true("moe_layers") ||
             fields_.is_true("mlp_layer_types") || fields_.find("expert_layer_period") ||
             fields_.find("moe_layer_start_index") || amount("decoder_sparse_step", 1) != 1 ||
@@ -348,31 +369,16 @@ std::size_t period_of(const std::vector<Item>& items) {
   return items.size();
 }
 
-}  // namespace
-
-/// Source: modeling_deepseek_v4.py of huggingface/transformers 0197608; lists of ratios are those
+/// Returns the keys of attention of layer `i` to entries; nothing after a mistake. Source:
+/// modeling_deepseek_v4.py of huggingface/transformers 0197608; lists of ratios are those
 /// of the published files, which go on with the layers for later tokens.
 std::optional<JsonValue> entries_of_layer(const ConfigFields& fields, int i) {
-  constexpr std::string_view kSparse = "compressed_sparse_attention";
-  constexpr std::string_view kHeavy = "heavily_compressed_attention";
   const auto at = static_cast<std::size_t>(i);
-  const JsonValue* rates = fields.find("compress_rates");
-  const auto rate_of = [&](std::string_view kind) {
-    const JsonValue* rate = rates != nullptr ? rates->find(kind) : nullptr;
-    return rate != nullptr ? rate->number : 0;
-  };
+  const auto rate_of = [&](std::string_view kind) { return compress_rate(fields, kind); };
   const bool last = i >= fields.amount("num_hidden_layers").value_or(0);
   double ratio = 0;
   if (const JsonValue* ratios = fields.find("compress_ratios")) {
     ratio = at < ratios->items.size() ? ratios->items[at].number : 0;
-    if (ratio != 0 && ratio != rate_of(kSparse) && ratio != rate_of(kHeavy)) {
-      fields.refuse("compress_ratios",
-                    "layer " + std::to_string(i) + " has " + format_number(ratio) +
-                        "; expected 0 or one of "
-                        "\"compress_rates\", " +
-                        format_number(rate_of(kSparse)) + " and " + format_number(rate_of(kHeavy)));
-      return std::nullopt;
-    }
   } else if (const JsonValue* kinds = fields.find("layer_types")) {
     const std::string kind = at < kinds->items.size() ? kinds->items[at].text : "sliding_attention";
     ratio = rate_of(kind);
@@ -406,6 +412,17 @@ std::optional<JsonValue> entries_of_layer(const ConfigFields& fields, int i) {
   }
   place_at(*fields.config().value, entries);
   return entries;
+}
+
+}  // namespace
+
+bool sees_entries(const ConfigFields& fields) { return fields.find("o_lora_rank") != nullptr; }
+
+void append_entries(const ConfigFields& fields, int i, std::vector<JsonMember>& form) {
+  append_window(fields, form);
+  if (auto entries = entries_of_layer(fields, i)) {
+    form.push_back({"compressed_attention", *std::move(entries)});
+  }
 }
 
 std::optional<HybridForm> hybrid_form(char letter) {

@@ -21,9 +21,10 @@ struct HybridForm {
 /// Returns the form of M (Mamba 2), * (attention), - (MLP) or E (experts); nothing for another.
 std::optional<HybridForm> hybrid_form(char letter);
 
-/// Returns the keys of what attention of layer `i` sees, of a class with compressed entries;
-/// nothing after a mistake.
-std::optional<JsonValue> entries_of_layer(const ConfigFields& fields, int i);
+/// Returns whether attention of the class sees compressed entries (DeepSeek-V4).
+bool sees_entries(const ConfigFields& fields);
+/// Appends to `form` what attention of layer `i` of such a class sees: its window, and entries.
+void append_entries(const ConfigFields& fields, int i, std::vector<JsonMember>& form);
 
 /// Puts into `model` what its layers are: "layer_pattern" where they differ, else plain keys.
 void put_layers(const ConfigFields& fields, JsonValue& model);

@@ -167,6 +167,21 @@ TEST_CASE("a field may say once more that heads are normed, and not of a class w
   CHECK(mistakes(R"({"model_type": "llama", "qk_norm": true})").size() == 1);
 }
 
+TEST_CASE("ratios of DeepSeek-V4 that no layer has are refused once") {
+  const auto said = [](const std::string& ratios) {
+    return mistakes(R"({"base": {"model_type": "deepseek_v4", "num_hidden_layers": 3,
+        "compress_ratios": )" +
+                    ratios + R"(}, "sequence_length": 64})");
+  };
+  CHECK(said("[0, 128, 4, 0]").empty());
+  CHECK(said("[0, 7, 9, 4]") ==
+        std::vector<std::string>{"s.json:2: /model/base/compress_ratios: layer 1 has 7; expected "
+                                 "0 or one of \"compress_rates\", 4 and 128"});
+  CHECK(said("[0, 4]") ==
+        std::vector<std::string>{"s.json:2: /model/base/compress_ratios: 2 entries for 3 layers; "
+                                 "expected one for each"});
+}
+
 TEST_CASE("DBRX and MPT say in parts what heads and MLPs are") {
   const auto dbrx = parameters_of(built(R"({"base": {"model_type": "dbrx", "d_model": 6144,
       "n_heads": 48, "n_layers": 40, "max_seq_len": 32768, "vocab_size": 100352, "emb_pdrop": 0.0,
