@@ -42,7 +42,7 @@ elseif(INTERLOCK_CUDA)
     # Profilers show lines of source; code stays as it is.
     add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:-lineinfo>")
     if(CUDAToolkit_VERSION VERSION_GREATER_EQUAL 12.8)
-      add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:--compress-mode=size>")  # a third of the bytes
+      add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:--compress-mode=size>")  # less than half of the bytes
     endif()
     message(STATUS "CUDA module: built with toolkit ${CUDAToolkit_VERSION} for ${CMAKE_CUDA_ARCHITECTURES}")
   elseif(INTERLOCK_CUDA STREQUAL "AUTO")
