@@ -33,11 +33,15 @@ ContractObject document() {
            {"partition", partition_type(), "balanced",
             "Modules of each stage. `balanced`: the busiest stage has as little to do for one "
             "micro-batch as possible, with heads, recompute, every traversal and its share of the "
-            "update counted. `uniform`: equal numbers, the first stages take the rest. Or a list "
-            "of numbers that add up to the model's; overlapping blocks that recompute have one "
-            "part more than stages. `auto`: searched by simulated steps, so that each device has "
-            "room and a step is as short as can be found, together with `placement` and the "
-            "schedule where these are `auto`, too."},
+            "update counted; unless a message occupies a link for longer, which is then made as "
+            "short as possible first. N-wise stages with one micro-batch in flight wait for the "
+            "losses of others: the longest of their loops, up to that loss and back, is as short "
+            "as possible. `uniform`: equal "
+            "numbers, the first stages take the rest. Or a list of numbers that add up to the "
+            "model's; overlapping blocks that recompute have one part more than stages. `auto`: "
+            "searched by simulated steps, so that each device has room and a step is as short as "
+            "can be found, together with `placement` and the schedule where these are `auto`, "
+            "too."},
            {"training", object("training"), "required, but beside a `workload` or `jobs`",
             "What is trained, and how."},
            {"simulate", object("simulate"), "", "How the run is simulated."},

@@ -23,8 +23,10 @@ struct CutModel {
   std::vector<int> rank_of_stage;  // (stages)
 };
 /// Cuts the model as "partition" says. `balanced` minimises the busy time of the busiest stage for
-/// one micro-batch, heads, recompute and every traversal included; stages that nothing lays on
-/// ranks are laid in contiguous blocks, so that the busiest rank is least busy.
+/// one micro-batch, heads, recompute and every traversal included, or how long the longest message
+/// occupies a link; where stages wait for the losses of others, the longest of their loops. Stages
+/// that nothing lays on ranks are laid in contiguous blocks, so that the busiest rank is least
+/// busy.
 CutModel cut_model(const Question& question);
 
 /// Returns the partition of `plan`, cut once more if a device lacks memory for its stages: then the

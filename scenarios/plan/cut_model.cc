@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "scenarios/plan/choices.h"
 #include "scenarios/plan/costs/message_costs.h"
@@ -9,6 +10,8 @@
 #include "scenarios/plan/step_time.h"
 #include "sim/plan/schedules/message_bytes.h"
 #include "sim/plan/stage_cost.h"
+#include "sim/plan/stage_recompute.h"
+#include "sim/plan/stage_times.h"
 
 namespace interlock {
 namespace {
@@ -29,6 +32,14 @@ std::vector<int> known_ranks(const Layout& layout) {
     std::iota(ranks.begin(), ranks.end(), 0);
   }
   return ranks;
+}
+
+/// Returns true if stages wait for the gradients of others' losses, each of which travels by
+/// itself. With several micro-batches in flight they fill the wait, more or less.
+bool waits_in_loops(const Training& training) {
+  const ScheduleEntry& entry = *training.schedule.kind;
+  return training.strategy.kind == StrategyKind::Interlocking && entry.limits_in_flight &&
+         training.schedule.in_flight == 1 && !entry.sends_lists;
 }
 
 /// How long modules keep a rank busy as a stage, for a micro-batch.
@@ -52,6 +63,14 @@ class RankTimes {
     }
   }
 
+  /// Returns true if it is known where stages lie, and so how long messages() take.
+  bool know_messages() const { return messages_.has_value(); }
+  const StageMessages& messages() const { return *messages_; }
+  /// Returns true if stages wait for the losses of others.
+  bool have_loops() const { return !loops_.empty(); }
+  /// Returns the stage of the loss that each stage waits for. REQUIRES: have_loops().
+  const std::vector<int>& tops() const { return loops_.front().tops; }
+
   /// Modules [first, last) as `stage`.
   struct Range {
     int stage, first, last;
@@ -68,6 +87,18 @@ class RankTimes {
     }
     return speeds_.empty() ? slowest : slowest / speeds_[rank];
   }
+  /// Returns what `range` on `rank` adds to the loop of the stage `loop`, the message from the
+  /// stage below and back included.
+  Seconds in_loop(int loop, int rank, const Range& range) const {
+    const auto [stage, first, last] = range;
+    Seconds slowest(0);
+    for (const std::size_t one : of_rank_[rank]) {
+      slowest = std::max(slowest, loops_[one].time(loop, stage, first, last));
+    }
+    if (!speeds_.empty()) slowest = slowest / speeds_[rank];
+    if (stage > loop) slowest += messages().round_trip(stage, first) / gradient_every_;
+    return slowest;
+  }
 
  private:
   void add(const Question& question, const ModelGraph& graph, const Coordinates& at) {
@@ -78,11 +109,23 @@ class RankTimes {
     times_.push_back(
         busy_with(training.stage_recompute, *modules,
                   busy_time(*modules, training.strategy, roles, training.schedule.update_every)));
-    casts_.push_back(
-        cast_time(question, price_inputs(question, at), *modules, known_ranks(question.layout)));
+    const std::vector<int> ranks = known_ranks(question.layout);
+    const PriceInputs prices = price_inputs(question, at);
+    casts_.push_back(cast_time(question, prices, *modules, ranks));
+    const int stages = question.layout.stages;
+    if (ranks.empty() || parts_of(training.strategy, stages) != stages) return;
+    if (!messages_) messages_ = stage_messages(question, *modules, ranks);
+    if (!waits_in_loops(training)) return;
+    const SchedulePolicy& schedule = training.schedule;
+    loops_.push_back(stage_loops(*modules, training.strategy, roles,
+                                 {schedule.update_every, schedule.split_backward}));
+    gradient_every_ = training.strategy.gradient_every;
   }
 
   std::vector<StageTime> times_, casts_;  // of machines, or of ranks with layouts of their own
+  std::vector<StageLoops> loops_;         // likewise; none if stages do not wait in loops
+  std::optional<StageMessages> messages_;
+  int gradient_every_ = 1;
   std::vector<std::vector<std::size_t>> of_rank_;
   std::vector<double> speeds_;
 };
@@ -104,6 +147,57 @@ StageTime stage_time(const Question& question, const RankTimes& times, bool cast
         if (!known || !mirrored) return time;
         return std::max(time, times.on(layout.ranks() - 1 - rank, range, casts));
       };
+}
+
+/// Returns `cut`, of least busy stages by `time` and `least`, see balanced_partition(); or, if a
+/// message occupies a link for longer than any stage is busy, another: of those whose messages and
+/// stages take as little as they can, the one of least busy stages.
+Partition within_links(Partition cut, const RankTimes& times, const StageTime& time,
+                       const StageTime& least) {
+  constexpr double kSame = 1 + 1e-9;
+  const auto& occupied = times.messages().occupied;
+  const auto longest_of = [&](const Partition& one) {
+    std::pair<Seconds, Seconds> longest;  // of stages, and of messages
+    for (int stage = 0; stage < one.stages(); ++stage) {
+      const int first = one.boundaries[stage], last = one.boundaries[stage + 1];
+      longest.first = std::max(longest.first, time(stage, first, last));
+      longest.second = std::max(longest.second, occupied(stage, last));
+    }
+    return longest;
+  };
+  const auto [busiest, message] = longest_of(cut);
+  if (message <= busiest) return cut;
+  const int modules = cut.boundaries.back();
+  const StageTime& grows = least ? least : time;
+  const StageTime both = [&](int stage, int first, int last) {
+    return std::max(time(stage, first, last), occupied(stage, last));
+  };
+  const auto [stages, messages] =
+      longest_of(balanced_partition(modules, cut.stages(), both, grows));
+  const Seconds most = std::max(stages, messages) * kSame;
+  const StageTime allowed = [&](int stage, int first, int last) {
+    return occupied(stage, last) > most ? Seconds(kInfinity) : time(stage, first, last);
+  };
+  return balanced_partition(modules, cut.stages(), allowed, grows);
+}
+
+/// Returns the cut of least busy stages by `time` and `least`, see balanced_partition(), links
+/// counted. Where stages wait for others in loops, that of the shortest ones.
+Partition cut_by(const Question& question, int parts, const RankTimes& times, const StageTime& time,
+                 const StageTime& least) {
+  const int modules = static_cast<int>(question.training().graph.modules.size());
+  const Partition cut = balanced_partition(modules, parts, time, least);
+  if (!times.know_messages()) return cut;
+  const Partition within = within_links(cut, times, time, least);
+  if (!times.have_loops()) return within;
+  const std::vector<int> ranks = known_ranks(question.layout);
+  const auto in_loop = [&](int loop, int stage, int first, int last) {
+    return times.in_loop(loop, ranks[stage], {stage, first, last});
+  };
+  const auto both = [&](int stage, int first, int last) {
+    return std::max(time(stage, first, last), times.messages().occupied(stage, last));
+  };
+  return looped_partition(within, both, {times.tops(), in_loop});
 }
 
 /// Returns contiguous blocks of stages, one for each rank, whose busiest is as little busy as
@@ -261,8 +355,8 @@ CutModel cut_model(const Question& question) {
   const RankTimes times(question);
   if (!cut_already) {
     const bool casts = casts_messages(question.training().strategy);
-    cut.partition = balanced_partition(modules, parts, stage_time(question, times, casts),
-                                       casts ? stage_time(question, times, false) : StageTime());
+    cut.partition = cut_by(question, parts, times, stage_time(question, times, casts),
+                           casts ? stage_time(question, times, false) : StageTime());
     if (known) *known = cut.partition;
   }
   if (cut.rank_of_stage.empty()) {
@@ -282,7 +376,6 @@ Partition fitting_partition(Plan plan) {
     if (!has_one) return by_time;
     plan.schedule.kind = &schedule_named("1f1b");
   }
-  const int modules = static_cast<int>(question.training().graph.modules.size());
   const RankTimes times(question);
   StageBytes bytes(plan);
   for (int look = 0; look < kLooks; ++look) {
@@ -296,8 +389,8 @@ Partition fitting_partition(Plan plan) {
       };
     };
     const bool casts = casts_messages(question.training().strategy);
-    plan.partition = balanced_partition(modules, by_time.stages(), fitting(casts),
-                                        casts ? fitting(false) : StageTime());
+    plan.partition = cut_by(question, by_time.stages(), times, fitting(casts),
+                            casts ? fitting(false) : StageTime());
     for (int stage = 0; stage < by_time.stages(); ++stage) {
       const std::vector<int>& cuts = plan.partition.boundaries;
       if (!bytes.fit(stage, cuts[stage], cuts[stage + 1], careful)) return by_time;

@@ -39,6 +39,11 @@ struct KnownPrices {
   /// Times by what is exchanged and by which devices, since meshes have groups in common.
   std::map<std::pair<std::array<double, 10>, std::vector<int>>, Seconds> of_groups;
 
+  /// All that a balanced partition depends on, but modules and links: the parts, the strategy, the
+  /// ranks of stages, whether they pass lists on and split backwards, the micro-batches of an
+  /// update and in flight, and the devices that send a part each of a message.
+  using CutKey = std::tuple<int, Strategy, std::vector<int>, bool, bool, int, int, int>;
+
   /// The modules of a graph on the device at a place of a mesh.
   struct Modules {
     SharedList<Module> of;
@@ -47,9 +52,8 @@ struct KnownPrices {
     Coordinates at = {};
     bool divided = false;  // without their vocabulary, see sim/plan/vocabulary.h
     std::shared_ptr<const std::vector<StageCost>> prices;
-    /// The balanced partitions of these, by the parts, the strategy, whether stages pass lists on,
-    /// and the micro-batches of an update.
-    std::map<std::tuple<int, Strategy, bool, int>, Partition> cuts = {};
+    /// The balanced partitions of these.
+    std::map<CutKey, Partition> cuts = {};
   };
   std::list<Modules> modules;  // the one that was used last comes first
 

@@ -214,7 +214,9 @@ Partition* known_cut(const Question& question, int parts) {
   const Training& training = question.training();
   const SchedulePolicy& schedule = training.schedule;
   return &known_modules(question, {})
-              .cuts[{parts, training.strategy, schedule.kind->sends_lists, schedule.update_every}];
+              .cuts[{parts, training.strategy, question.layout.placement,
+                     schedule.kind->sends_lists, schedule.split_backward, schedule.update_every,
+                     schedule.in_flight, schedule.message_parts}];
 }
 
 std::size_t KnownPrices::ExchangeHash::operator()(const ExchangeKey& key) const {

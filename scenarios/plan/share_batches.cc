@@ -8,6 +8,7 @@
 #include "scenarios/plan/choices.h"
 #include "scenarios/plan/lower_plan.h"
 #include "sim/plan/stage_cost.h"
+#include "sim/plan/stage_times.h"
 
 namespace interlock {
 namespace {

@@ -26,6 +26,16 @@ Partition uniform_partition(int modules, int stages);
 /// Busy time of modules [first, last) as stage `stage`.
 using StageTime = std::function<Seconds(int stage, int first, int last)>;
 
+/// The waits of stages that hold one micro-batch at a time: each begins the next one when the
+/// gradient of the loss that trains it has come back.
+struct StageLoops {
+  /// (stages) The stage of that loss; a stage that is its own does not wait.
+  std::vector<int> tops;
+  /// Returns what modules [first, last) as `stage` add to the loop of stage `loop`, <= `stage` <=
+  /// tops[loop]. But for the stage `tops[loop]`, grows with the modules.
+  std::function<Seconds(int loop, int stage, int first, int last)> time;
+};
+
 /// Cuts the chain so that the busiest stage is as little busy as possible: the exact optimum by
 /// dynamic programming, O(stages * modules^2) evaluations. Among equal optima the one whose
 /// last cut is earliest; what lies before it is cut by the same rule. `least` ends the search:
@@ -33,5 +43,11 @@ using StageTime = std::function<Seconds(int stage, int first, int last)>;
 /// 1 <= stages <= modules. Source: PipeDream (SOSP 2019), section 3.1.
 Partition balanced_partition(int modules, int stages, const StageTime& time,
                              const StageTime& least = {});
+
+/// Cuts the chain so that the longest of all loops and busy times is as short as possible, to one
+/// part in a million, and among such cuts the busiest stage as little busy as possible; the best
+/// that was found where more than two loops go through a stage.
+/// `start` is a cut to begin with. REQUIRES: there are loops.
+Partition looped_partition(const Partition& start, const StageTime& time, const StageLoops& loops);
 
 }  // namespace interlock

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "sim/plan/equal_modules.h"
+#include "models/equal_modules.h"
 #include "sim/plan/layer_layouts.h"
 
 namespace interlock {
@@ -293,10 +293,21 @@ StageCost forward_only(const StageCost& module) {
   return cost;
 }
 
-/// Returns modules as `strategy` runs them; in `changed` if that is another way. Forward-forward
-/// takes each through a positive and a negative pass and makes weight gradients of both from a loss
-/// of its own, so that nothing goes further back than its weights; or than its first operator, for
-/// which its output, which the loss is made of, stays. The last one's loss keeps what it reads.
+/// Returns the last `count` of modules [first, last), or as many as there are.
+LinkCost link_cost(const std::vector<StageCost>& modules, int first, int last, int count) {
+  LinkCost link;
+  const int lowest = std::max(first, last - count);
+  for (int module = lowest; module < last; ++module) {
+    link.backward_input += modules[module].backward_input;
+    link.backward_weight += modules[module].backward_weight;
+    link.recompute += modules[module].recompute;
+  }
+  link.first_backward_input = modules[lowest].first_backward_input;
+  return link;
+}
+
+}  // namespace
+
 const std::vector<StageCost>& as_run(const std::vector<StageCost>& modules,
                                      const Strategy& strategy, std::vector<StageCost>& changed) {
   if (strategy.kind == StrategyKind::Inference) {
@@ -324,21 +335,6 @@ const std::vector<StageCost>& as_run(const std::vector<StageCost>& modules,
   }
   return changed;
 }
-
-/// Returns the last `count` of modules [first, last), or as many as there are.
-LinkCost link_cost(const std::vector<StageCost>& modules, int first, int last, int count) {
-  LinkCost link;
-  const int lowest = std::max(first, last - count);
-  for (int module = lowest; module < last; ++module) {
-    link.backward_input += modules[module].backward_input;
-    link.backward_weight += modules[module].backward_weight;
-    link.recompute += modules[module].recompute;
-  }
-  link.first_backward_input = modules[lowest].first_backward_input;
-  return link;
-}
-
-}  // namespace
 
 void append_module(StageCost& stage, const StageCost& module, int first_module) {
   append(stage, module);
@@ -456,107 +452,6 @@ OpCost traversal_cost(const StageCost& stage, const Strategy& strategy,
 
 const OpCost& recompute_cost(const StageCost& stage, const Traversal& traversal) {
   return traversal.partial ? stage.link.recompute : stage.recompute;
-}
-
-namespace {
-
-/// Times of a module that not every stage with it takes.
-struct ModuleTimes {
-  int tied_to = 0;
-  Seconds tied_update, first_backward_input, gradient_addition, head, head_update;
-};
-
-/// Times of all modules below one, so that a range costs the same whatever its length.
-struct TimeSums {
-  Seconds once, each_traversal, weight;
-};
-
-/// Adds up what a device is busy with for the modules [first, last).
-struct BusyRange {
-  std::vector<TimeSums> sums;
-  std::vector<ModuleTimes> modules;
-  std::vector<int> tied;  // modules that share weights with another
-  int update_every, linked_modules;
-  bool skips_input_gradients;
-
-  /// Adds updates of weights that are shared with a module below the range.
-  void add_tied(Seconds& busy, int first, int last) const {
-    for (const int m : tied) {
-      const bool copy = first <= m && m < last && first > modules[m].tied_to;
-      if (copy) busy += modules[m].tied_update / update_every;
-    }
-  }
-  void add_traversal(Seconds& busy, const Traversal& traversal, int first, int last) const {
-    int lowest = first;
-    if (traversal.partial) {
-      lowest = std::max(first, last - linked_modules);
-      busy += sums[last].each_traversal - sums[lowest].each_traversal + sums[last].weight -
-              sums[lowest].weight;
-    } else {
-      busy += sums[last].each_traversal - sums[first].each_traversal;
-    }
-    const bool skips = !traversal.to_previous && skips_input_gradients;
-    if (skips) busy -= modules[lowest].first_backward_input;
-  }
-  void add_backward(Seconds& busy, const StageRole& role, int first, int last) const {
-    for (const Traversal& traversal : role.traversals) {
-      add_traversal(busy, traversal, first, last);
-    }
-    busy += role.summed_gradients * modules[last - 1].gradient_addition;
-  }
-};
-
-std::vector<TimeSums> time_sums(const std::vector<StageCost>& modules, int update_every) {
-  std::vector<TimeSums> sums(1);
-  for (const StageCost& module : modules) {
-    TimeSums next = sums.back();
-    next.once += module.forward.whole() + module.backward_weight.whole() +
-                 (module.update.time + module.sweeps) / update_every;
-    next.each_traversal += module.backward_input.whole() + module.recompute.whole();
-    next.weight += module.backward_weight.whole();
-    sums.push_back(next);
-  }
-  return sums;
-}
-
-}  // namespace
-
-StageTime busy_time(const std::vector<StageCost>& priced, const Strategy& strategy,
-                    const std::vector<StageRole>& roles, int update_every) {
-  std::vector<StageCost> changed;
-  const std::vector<StageCost>& run = as_run(priced, strategy, changed);
-  BusyRange times{.sums = time_sums(run, update_every),
-                  .modules = {},
-                  .tied = {},
-                  .update_every = update_every,
-                  .linked_modules = strategy.linked_modules,
-                  .skips_input_gradients = strategy.skip_unneeded_input_gradients};
-  times.modules.reserve(run.size());
-  for (const StageCost& module : run) {
-    if (module.tied_update.time > Seconds(0)) {
-      times.tied.push_back(static_cast<int>(times.modules.size()));
-    }
-    times.modules.push_back({module.tied_to, module.tied_update.time,
-                             module.first_backward_input.whole(), module.gradient_addition,
-                             module.head.whole(), module.head_update.time});
-  }
-  return [times = std::move(times), roles](int stage, int first, int last) {
-    // The last part of overlapping blocks belongs to no stage of its own.
-    const StageRole& role = roles[std::min<std::size_t>(stage, roles.size() - 1)];
-    Seconds busy = times.sums[last].once - times.sums[first].once;
-    times.add_tied(busy, first, last);
-    const ModuleTimes& top = times.modules[last - 1];
-    if (role.alone.empty()) {
-      times.add_backward(busy, role, first, last);
-    } else {
-      Seconds crossing, alone;
-      times.add_backward(crossing, role, first, last);
-      times.add_backward(alone, role.alone.front(), first, last);
-      busy += alone + (crossing - alone) / role.gradient_every;
-    }
-    if (role.head) busy += top.head + top.head_update / times.update_every;
-    return busy;
-  };
 }
 
 }  // namespace interlock

@@ -107,6 +107,13 @@ std::vector<StageCost> price_modules(const ModelGraph& graph, const PriceInputs&
 /// Appends `module` to a stage from `first_module` on; shared weights count once in a stage.
 void append_module(StageCost& stage, const StageCost& module, int first_module);
 
+/// Returns modules as `strategy` runs them; in `changed` if that is another way. Forward-forward
+/// takes each through a positive and a negative pass and makes weight gradients of both from a loss
+/// of its own, so that nothing goes further back than its weights; or than its first operator, for
+/// which its output, which the loss is made of, stays. The last one's loss keeps what it reads.
+const std::vector<StageCost>& as_run(const std::vector<StageCost>& modules,
+                                     const Strategy& strategy, std::vector<StageCost>& changed);
+
 /// Returns the cost of every stage under a strategy. REQUIRES: partition.stages() ==
 /// parts_of(strategy, n) for n = roles.size().
 std::vector<StageCost> price_stages(const std::vector<StageCost>& modules,
@@ -121,10 +128,5 @@ OpCost traversal_cost(const StageCost& stage, const Strategy& strategy, const Tr
 
 /// Returns the cost of the recompute with which a traversal begins.
 const OpCost& recompute_cost(const StageCost& stage, const Traversal& traversal);
-
-/// Returns the busy time of modules [first, last) as `stage` for one micro-batch, everything it
-/// executes included; the update counts one `update_every`-th. For balanced_partition.
-StageTime busy_time(const std::vector<StageCost>& modules, const Strategy& strategy,
-                    const std::vector<StageRole>& roles, int update_every);
 
 }  // namespace interlock

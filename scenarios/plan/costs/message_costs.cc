@@ -2,8 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scenarios/plan/costs/message_costs.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "hardware/networks/cluster.h"
+#include "scenarios/plan/lower_plan.h"
 #include "sim/plan/schedules/message_bytes.h"
 
 namespace interlock {
@@ -165,6 +168,46 @@ StageTime cast_time(const Question& question, const PriceInputs& prices,
     const Seconds alone = gradient_casts(role.alone.front(), stage, above, below);
     return time + alone + (crossing - alone) / role.gradient_every;
   };
+}
+
+StageMessages stage_messages(const Question& question, const std::vector<StageCost>& modules,
+                             const std::vector<int>& rank_of_stage) {
+  const Strategy& strategy = question.training().strategy;
+  const PriceInputs prices = price_inputs(question);
+  std::vector<std::pair<Bytes, Bytes>> sent;  // behind each module: up and down
+  sent.reserve(modules.size());
+  for (const StageCost& module : modules) {
+    const auto [output, gradient] = behind(module, question, prices);
+    const int parts = parts_of_messages(question, module.layout);
+    sent.emplace_back(output.bytes.value_or(module.output) / parts,
+                      gradient.bytes.value_or(module.output_gradient()) / parts);
+  }
+  const auto device = [&](int stage) {
+    return device_of(question.layout.mesh, {0, 0, 0, rank_of_stage[stage]});
+  };
+  const int stages = static_cast<int>(rank_of_stage.size());
+  std::vector<std::vector<Route>> routes(rank_of_stage.size());  // from each stage to those above
+  for (int stage = 0; stage < stages; ++stage) {
+    for (const int next : stages_after(strategy, stage, stages)) {
+      if (rank_of_stage[stage] == rank_of_stage[next]) continue;
+      routes[stage].push_back(route(question.cluster, device(stage), device(next)));
+    }
+  }
+  const auto occupied = [=](int stage, int last) {
+    Seconds longest;
+    const auto [up, down] = sent[last - 1];
+    for (const Route& way : routes[stage]) {
+      longest = std::max(longest, std::max(up, down) / way.bandwidth);
+    }
+    return longest;
+  };
+  const auto round_trip = [=](int stage, int first) {
+    if (routes[stage - 1].empty()) return Seconds(0);
+    const Route& way = routes[stage - 1].front();
+    const auto [up, down] = sent[first - 1];
+    return 2 * way.latency + (up + down) / way.bandwidth;
+  };
+  return {occupied, round_trip};
 }
 
 }  // namespace interlock

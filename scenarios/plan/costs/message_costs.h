@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "scenarios/plan/plan.h"
@@ -29,5 +30,17 @@ void add_message_casts(const Plan& plan, const PriceInputs& prices, std::vector<
 /// average; empty if none is cast. `rank_of_stage`: empty if it is not known yet.
 StageTime cast_time(const Question& question, const PriceInputs& prices,
                     const std::vector<StageCost>& modules, std::vector<int> rank_of_stage);
+
+/// The messages that stages hand on to each other, while no other is under way.
+struct StageMessages {
+  /// Returns how long the output of module `last` - 1, which ends `stage`, or its gradient occupies
+  /// the narrowest link on its way: the longest of all.
+  std::function<Seconds(int stage, int last)> occupied;
+  /// Returns the time in which what passes the boundary below module `first`, the first of `stage`,
+  /// goes up and its gradient down. REQUIRES: stages are a chain.
+  std::function<Seconds(int stage, int first)> round_trip;
+};
+StageMessages stage_messages(const Question& question, const std::vector<StageCost>& modules,
+                             const std::vector<int>& rank_of_stage);
 
 }  // namespace interlock

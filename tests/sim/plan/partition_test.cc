@@ -141,6 +141,53 @@ TEST_CASE("a slow head moves the cut away from its module") {
   CHECK(balanced_partition(4, 2, time).boundaries == std::vector<int>{0, 1, 4});
 }
 
+/// Loops of random stages: each waits for a loss of some stage above, or for its own. What a stage
+/// adds to one grows with its modules, but for the head of the loss.
+struct RandomLoops {
+  RandomTimes times;
+  std::vector<double> message;
+  StageLoops loops;
+
+  RandomLoops(Random& random, int modules, int stages) : times(random, modules, stages) {
+    for (int m = 0; m < modules; ++m) message.push_back(random.integer(0, 6));
+    for (int s = 0; s < stages; ++s) loops.tops.push_back(random.integer(s, stages - 1));
+    loops.time = [this](int loop, int stage, int first, int last) {
+      double sum = stage > loop ? message[first] : 0;
+      for (int m = first; m < last; ++m) sum += times.module[m] * (stage == loop ? 3 : 2);
+      return Seconds(sum + (stage == loops.tops[loop] ? times.head[last - 1] : 0));
+    };
+  }
+  Seconds longest(const Partition& cut) const {
+    Seconds most = busiest(cut, times.time());
+    for (int loop = 0; loop < cut.stages(); ++loop) {
+      if (loops.tops[loop] == loop) continue;
+      Seconds sum(0);
+      for (int s = loop; s <= loops.tops[loop]; ++s) {
+        sum += loops.time(loop, s, cut.boundaries[s], cut.boundaries[s + 1]);
+      }
+      most = std::max(most, sum);
+    }
+    return most;
+  }
+};
+
+TEST_CASE("no cut has a shorter longest loop than the looped partition, for any waits") {
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    Random random(67, seed);
+    const int modules = random.integer(1, 10), stages = random.integer(1, modules);
+    const RandomLoops drawn(random, modules, stages);
+    Seconds best(std::numeric_limits<double>::infinity());
+    for_partitions(modules, stages,
+                   [&](const Partition& cut) { best = std::min(best, drawn.longest(cut)); });
+    const Partition found =
+        looped_partition(uniform_partition(modules, stages), drawn.times.time(), drawn.loops);
+    INFO("seed " << seed << ": " << modules << " modules, " << stages << " stages, best "
+                 << best.value() << " s");
+    REQUIRE(found.stages() == stages);
+    CHECK(drawn.longest(found) <= best * (1 + 2e-6));
+  }
+}
+
 TEST_CASE("uniform stages differ by one module at most, the longer ones first") {
   for (int modules = 1; modules <= 20; ++modules) {
     for (int stages = 1; stages <= modules; ++stages) {

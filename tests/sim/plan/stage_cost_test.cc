@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "sim/plan/stage_times.h"
 #include "tests/sim/support/test_chain.h"
 
 namespace interlock::stage_cost_test {

@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include "sim/plan/stage_times.h"
+
 namespace interlock::stage_recompute_test {
 namespace {
 

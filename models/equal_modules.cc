@@ -1,6 +1,6 @@
 // Compares modules, kernel by kernel.
 // SPDX-License-Identifier: Apache-2.0
-#include "sim/plan/equal_modules.h"
+#include "models/equal_modules.h"
 
 #include <algorithm>
 
