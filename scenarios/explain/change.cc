@@ -7,7 +7,11 @@
 #include <charconv>
 #include <set>
 
+#include "base/error.h"
 #include "base/text.h"
+#include "scenarios/contract/set_key.h"
+#include "scenarios/load/loader.h"
+#include "scenarios/plan/plan.h"
 
 namespace interlock {
 namespace {
@@ -82,12 +86,46 @@ void lay_stages_anew(const Baseline& baseline, Change& change, bool cuts_itself)
   }
 }
 
+std::string set_cut(const Partition& partition) {
+  std::string list;
+  for (int part = 0; part < partition.stages(); ++part) {
+    const int count = partition.boundaries[part + 1] - partition.boundaries[part];
+    list += (part == 0 ? "" : ", ") + std::to_string(count);
+  }
+  return "partition=[" + list + "]";
+}
+
+namespace {
+
+/// Keeps the cut of the baseline where `change` of the machine would have the model cut anew.
+void hold_cut(const Baseline& baseline, Change& change) {
+  const Plan& own = baseline.result.plan;
+  const JsonValue* written = value_at(baseline.document, "partition");
+  if (own.question.trace() || own.partition.stages() < 2) return;
+  if (written != nullptr && written->kind == Kind::Array) return;
+  const bool searched = written != nullptr && written->text == "auto";
+  try {
+    JsonValue changed = baseline.document;
+    apply_overrides(changed, change.settings);
+    const auto cuts = [&] {
+      return lay_out(load_questions(changed).front()).draft.partition.boundaries;
+    };
+    if (searched || cuts() != own.partition.boundaries) {
+      change.settings.push_back(set_cut(own.partition));
+    }
+  } catch (const Error&) {  // the change is refused when it is tried
+  }
+}
+
+}  // namespace
+
 std::vector<Change> all_changes(const Baseline& baseline) {
   std::vector<Change> all;
   std::set<std::vector<std::string>> seen;
   for (const auto& list :
        {machine_changes(baseline), plan_changes(baseline), layout_changes(baseline)}) {
-    for (const Change& change : list) {
+    for (Change change : list) {
+      if (change.kind == Change::Kind::Machine) hold_cut(baseline, change);
       if (seen.insert(change.settings).second) all.push_back(change);
     }
   }

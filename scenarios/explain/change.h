@@ -12,6 +12,7 @@
 
 #include "base/json/json.h"
 #include "scenarios/explain/step_limits.h"
+#include "sim/plan/partition.h"
 
 namespace interlock {
 
@@ -43,7 +44,9 @@ std::vector<Change> plan_changes(const Baseline& baseline);
 std::vector<Change> layout_changes(const Baseline& baseline);
 /// Leaves it to the loader to lay and cut stages that the scenario lays and cuts itself.
 void lay_stages_anew(const Baseline& baseline, Change& change, bool cuts_itself = false);
-/// Returns all of them, each once.
+/// Returns the setting that cuts the model as `partition` does.
+std::string set_cut(const Partition& partition);
+/// Returns all of them, each once. Those of the machine cut the model as the baseline does.
 std::vector<Change> all_changes(const Baseline& baseline);
 
 /// Returns the value at a dotted path; null if there is none.

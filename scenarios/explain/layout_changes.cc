@@ -49,7 +49,13 @@ void trade(const Baseline& baseline, Dimension more, Dimension less, std::vector
                               (all ? "all_to_all" : "ring"));
     change.settings.push_back("parallel.context_all_to_all=null");
   }
-  if (more == Dimension::Pipeline || less == Dimension::Pipeline) lay_stages_anew(baseline, change);
+  if (more == Dimension::Pipeline || less == Dimension::Pipeline) {
+    lay_stages_anew(baseline, change);
+    // Other stages have other losses.
+    const StrategyKind kind = baseline.result.plan.question.training().strategy.kind;
+    const bool one_loss = kind == StrategyKind::Global || kind == StrategyKind::Inference;
+    if (!one_loss) change.kind = ChangeKind::Training;
+  }
   changes.push_back(change);
 }
 

@@ -1,6 +1,8 @@
 // Another plan on the same machine: micro-batches, order, partition, what is kept and where.
 // SPDX-License-Identifier: Apache-2.0
 
+#include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -278,15 +280,11 @@ void message_formats(const Baseline& baseline, std::vector<Change>& changes) {
 }
 
 /// Modules of each stage, with one moved.
-std::string moved_module(const Partition& partition, int from, int to) {
-  std::string list;
-  for (int stage = 0; stage < partition.stages(); ++stage) {
-    int count = partition.boundaries[stage + 1] - partition.boundaries[stage];
-    if (stage == from) --count;
-    if (stage == to) ++count;
-    list += (list.empty() ? "" : ", ") + std::to_string(count);
+std::string moved_module(Partition partition, int from, int to) {
+  for (int cut = std::min(from, to) + 1; cut <= std::max(from, to); ++cut) {
+    partition.boundaries[cut] += from < to ? -1 : 1;
   }
-  return "partition=[" + list + "]";
+  return set_cut(partition);
 }
 
 /// One module from a stage to the one before and the one behind.
@@ -302,18 +300,43 @@ void move_modules(const Partition& partition, int from, std::vector<Change>& cha
   }
 }
 
+/// Returns the busiest rank, and the two whose ops take most of the critical path.
+std::vector<int> pacing_ranks(const Baseline& baseline) {
+  std::map<int, double> times;
+  for (const PathShare& share : baseline.limits.path) {
+    if (share.kind == PathShare::Kind::Op) times[share.rank] += share.seconds;
+  }
+  std::vector<int> ranks = {baseline.limits.rank};
+  for (int more = 0; more < 2 && !times.empty(); ++more) {
+    const auto longest =
+        std::max_element(times.begin(), times.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (longest->first != ranks.front()) ranks.push_back(longest->first);
+    times.erase(longest);
+  }
+  return ranks;
+}
+
 void partitions(const Baseline& baseline, std::vector<Change>& changes) {
-  constexpr int kMostStages = 1024;  // that are listed
+  constexpr int kMostStages = 1024;     // that are listed
+  constexpr double kOpsOfSearch = 2e4;  // of a step: the search takes a second
   const Partition& partition = baseline.result.plan.partition;
   const std::string* written = text_at(baseline.document, "partition");
   const bool balanced = value_at(baseline.document, "partition") == nullptr ||
                         (written != nullptr && *written == "balanced");
   if (!balanced)
     changes.push_back({ChangeKind::Plan, "a balanced partition", {"partition=balanced"}});
+  const double ops = double(partition.stages()) * baseline.result.plan.micro_batches;
+  const bool searched = written != nullptr && *written == "auto";
+  const bool open = partition.stages() > 1 && partition.boundaries.back() > partition.stages();
+  if (!searched && open && ops <= kOpsOfSearch) {
+    changes.push_back(
+        {ChangeKind::Plan, "a partition searched by simulated steps", {"partition=auto"}});
+  }
   const Metrics& metrics = baseline.result.measurement.metrics;
   if (metrics.devices.empty() || partition.stages() > kMostStages) return;
-  for (const int stage : metrics.devices[baseline.limits.rank].stages) {
-    move_modules(partition, stage, changes);
+  for (const int rank : pacing_ranks(baseline)) {
+    for (const int stage : metrics.devices[rank].stages) move_modules(partition, stage, changes);
   }
 }
 

@@ -84,6 +84,29 @@ TEST_CASE("a second stage on each rank halves how long SlimPipe fills and drains
   CHECK(change_with(answers, "training.schedule.context_exchange=false").gain == Seconds(0));
 }
 
+constexpr const char* kPairs = R"({"model": "resnet-50", "cluster": {"machine": "dgx-a100-80g",
+    "devices": 4}, "training": {"strategy": "pairwise", "global_batch_size": 64}})";
+
+TEST_CASE("changes of the machine keep the cut, which faster memory would move") {
+  const Answers answers = answers_of({}, kPairs);
+  const TriedChange& memory = change_with(answers, "cluster.device.memory_bandwidth=4078 GB/s");
+  const std::string own = set_cut(answers.baseline.result.plan.partition);
+  REQUIRE(memory.change.settings.size() == 2);
+  CHECK(memory.change.settings.back() == own);
+  const Answers held = answers_of(memory.change.settings, kPairs);
+  CHECK(memory.step_time == held.baseline.result.measurement.metrics.step_time);
+  const Answers anew = answers_of({memory.change.settings.front()}, kPairs);
+  CHECK(set_cut(anew.baseline.result.plan.partition) != own);
+}
+
+TEST_CASE("other stages of local losses are another training; a searched cut is not") {
+  const Answers answers = answers_of({}, kPairs);
+  CHECK(change_with(answers, "parallel.pipeline=2").change.kind == Change::Kind::Training);
+  CHECK(change_with(answers, "partition=auto").change.kind == Change::Kind::Plan);
+  const Answers global = answers_of({"training.strategy=global"}, kPairs);
+  CHECK(change_with(global, "parallel.pipeline=2").change.kind == Change::Kind::Plan);
+}
+
 TEST_CASE("an explanation that is stopped keeps what was tried, and counts the others") {
   const Answers whole = answers_of({});
   const JsonValue value = parse_json(kFourModules, "test.json");
