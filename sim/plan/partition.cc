@@ -134,7 +134,7 @@ class CutWithin {
   }
 
  private:
-  static constexpr std::size_t kMostWays = 64;
+  static constexpr std::size_t kMostTaken = 128;  // times of loops that are kept for an end
 
   /// A way to cut the modules below some end.
   struct Way {
@@ -199,7 +199,8 @@ class CutWithin {
     }
     std::erase_if(ways, [&](const Way& known) { return as_good(way, known); });
     ways.push_back(std::move(way));
-    if (ways.size() <= kMostWays) return;
+    const std::size_t loops = std::max<std::size_t>(1, ways.back().open.size());
+    if (ways.size() * loops <= std::max(kMostTaken, 4 * loops)) return;
     const auto taken = [](const Way& one) {
       return std::accumulate(one.open.begin(), one.open.end(), Seconds(0));
     };
