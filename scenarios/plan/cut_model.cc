@@ -34,11 +34,11 @@ std::vector<int> known_ranks(const Layout& layout) {
   return ranks;
 }
 
-/// Returns true if stages wait for the gradients of others' losses, each of which travels by
-/// itself. With several micro-batches in flight they fill the wait, more or less.
-bool waits_in_loops(const Training& training) {
+/// Returns true if stages wait for the losses of others one micro-batch at a time, whose gradients
+/// travel by themselves. With several in flight they fill the wait, more or less.
+bool waits_alone(const Training& training) {
   const ScheduleEntry& entry = *training.schedule.kind;
-  return training.strategy.kind == StrategyKind::Interlocking && entry.limits_in_flight &&
+  return wait_in_loops(training.strategy) && entry.limits_in_flight &&
          training.schedule.in_flight == 1 && !entry.sends_lists;
 }
 
@@ -115,7 +115,7 @@ class RankTimes {
     const int stages = question.layout.stages;
     if (ranks.empty() || parts_of(training.strategy, stages) != stages) return;
     if (!messages_) messages_ = stage_messages(question, *modules, ranks);
-    if (!waits_in_loops(training)) return;
+    if (!waits_alone(training)) return;
     const SchedulePolicy& schedule = training.schedule;
     loops_.push_back(stage_loops(*modules, training.strategy, roles,
                                  {schedule.update_every, schedule.split_backward}));

@@ -141,9 +141,15 @@ class LoopSums {
 
 }  // namespace
 
+bool wait_in_loops(const Strategy& strategy) {
+  const StrategyKind kind = strategy.kind;
+  const bool whole = kind == StrategyKind::Interlocking || kind == StrategyKind::Chunked;
+  return whole || (kind == StrategyKind::Overlapping && !strategy.recompute_shared_forward);
+}
+
 StageLoops stage_loops(const std::vector<StageCost>& modules, const Strategy& strategy,
                        const std::vector<StageRole>& roles, const LoopPolicy& policy) {
-  if (strategy.kind != StrategyKind::Interlocking) return {};
+  if (!wait_in_loops(strategy)) return {};
   const std::vector<int> tops = furthest_losses(strategy, static_cast<int>(roles.size()));
   const auto in_loop = [=, sums = LoopSums(modules, policy)](int loop, int stage, int first,
                                                              int last) {

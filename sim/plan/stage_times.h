@@ -18,6 +18,10 @@ namespace interlock {
 StageTime busy_time(const std::vector<StageCost>& modules, const Strategy& strategy,
                     const std::vector<StageRole>& roles, int update_every);
 
+/// Returns true if stages are trained by the losses of others, but not by the network's alone:
+/// N-wise, chunked and overlapping ones.
+bool wait_in_loops(const Strategy& strategy);
+
 struct LoopPolicy {
   int update_every = 1;
   bool split_backward = true;  // input gradients leave before weight gradients are made
@@ -26,7 +30,7 @@ struct LoopPolicy {
 /// Returns the loops of stages whose gradients come from the losses of others, without messages: up
 /// through the forwards to that loss, its head, down through the gradients of inputs, and the
 /// stage's own weights. Where only some micro-batches have gradients that cross boundaries, the
-/// mean. Empty for strategies but N-wise. REQUIRES: each gradient travels by itself.
+/// mean. Empty where none wait_in_loops(). REQUIRES: each gradient travels by itself.
 /// Source: Gomez et al., Interlocking Backpropagation, JMLR 23(171), 2022: equal stages take
 /// N forwards, a head, N - 1 input gradients and a backward.
 StageLoops stage_loops(const std::vector<StageCost>& modules, const Strategy& strategy,

@@ -102,10 +102,18 @@ Seconds accumulated_step(Seconds period, Seconds update, int micro_batches) {
 Seconds loop_bound(const std::vector<StageTimes>& stages, const std::vector<Seconds>& transfers,
                    int n_wise) {
   const int count = static_cast<int>(stages.size());
+  std::vector<int> losses;
+  for (int i = 1; i <= count; ++i) losses.push_back(furthest_loss(count, n_wise, i));
+  return loop_bound(stages, transfers, losses);
+}
+
+Seconds loop_bound(const std::vector<StageTimes>& stages, const std::vector<Seconds>& transfers,
+                   const std::vector<int>& losses) {
+  const int count = static_cast<int>(stages.size());
   CHECK(transfers.size() + 1 == stages.size(), "one transfer for each boundary");
   Seconds bound;
   for (int i = 1; i <= count; ++i) {
-    const int loss = furthest_loss(count, n_wise, i);
+    const int loss = losses[i - 1];
     Seconds loop = stages[i - 1].backward_weight + stages[i - 1].update;
     if (loss < count) loop += stages[loss - 1].head;
     for (int m = i; m <= loss; ++m) loop += stages[m - 1].forward + stages[m - 1].backward_input;

@@ -104,6 +104,9 @@ Seconds accumulated_step(Seconds period, Seconds update, int micro_batches);
 /// each other's devices. `transfers[i]` joins stages i + 1 and i + 2 in the numbering above.
 Seconds loop_bound(const std::vector<StageTimes>& stages, const std::vector<Seconds>& transfers,
                    int n_wise);
+/// Returns the same where stage i waits for the loss of stage losses[i - 1].
+Seconds loop_bound(const std::vector<StageTimes>& stages, const std::vector<Seconds>& transfers,
+                   const std::vector<int>& losses);
 
 /// The busiest stage's work per batch, minimal heads: a bound however many batches are in flight.
 /// Equal stages with two in flight meet it with N = 1, and in most cases with N = 2, but not in

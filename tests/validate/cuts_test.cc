@@ -123,6 +123,29 @@ TEST_CASE("a balanced cut of N-wise stages has the shortest longest loop of all 
   CHECK(moved > 50);  // the cut of least busy stages is often worse
 }
 
+TEST_CASE("a balanced cut of chunks has the shortest longest loop, to the chunk's end and back") {
+  for (std::uint64_t seed = 600; seed < 700; ++seed) {
+    RandomModel model(seed);
+    if (model.stages % 2 != 0 || model.stages == 2) continue;
+    std::vector<int> losses;
+    for (int s = 0; s < model.stages; ++s) {
+      losses.push_back(s < model.stages / 2 ? model.stages / 2 : model.stages);
+    }
+    const auto bound = [&](const Cuts& cuts) {
+      std::vector<Seconds> transfers = model.messages_of(cuts);
+      for (Seconds& transfer : transfers) transfer += model.trial.latency;
+      return std::max(loop_bound(model.times_of(cuts), transfers, losses),
+                      longest(model.messages_of(cuts)));
+    };
+    Seconds least(kInfinity);
+    model.for_cuts([&](const Cuts& cuts) { least = std::min(least, bound(cuts)); });
+    const Seconds found = bound(model.balanced(R"({"kind": "chunked", "chunks": 2})", "\"eager\""));
+    INFO("seed " << seed << ": " << model.trial.stages.size() << " modules in " << model.stages
+                 << " stages: " << found.value() << " s, the best " << least.value() << " s");
+    CHECK(found <= least * (1 + 2e-6));
+  }
+}
+
 TEST_CASE("a balanced cut lets no message take longer than it must, and then levels stages") {
   int moved = 0;
   for (std::uint64_t seed = 300; seed < 600; ++seed) {
