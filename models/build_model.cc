@@ -184,7 +184,11 @@ ModelGraph built_as_described(const ModelObject& model, const BuildOptions& opti
                               Diagnostics& diagnostics) {
   std::vector<std::string> names;
   for (const ModelKind& kind : kModelKinds) names.push_back(kind.name());
-  const auto kind = ObjectReader(model.node, diagnostics).require("kind", join_choices(names));
+  const auto kind =
+      ObjectReader(model.node, diagnostics)
+          .require("kind", join_choices(names) +
+                               "; or, in a config.json of Hugging Face, \"model_type\": \"llama\" "
+                               "or another that docs/models.md lists");
   const auto index = kind ? read_choice(*kind, names, diagnostics) : std::nullopt;
   if (!index) return {};  // which keys are known depends on the kind
   const ModelKind& found = kModelKinds[*index];

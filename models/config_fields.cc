@@ -218,6 +218,12 @@ constexpr std::string_view kNullable[] = {
     "num_key_value_heads", "head_dim",         "intermediate_size", "sliding_window",
     "q_lora_rank",         "n_routed_experts", "n_shared_experts",  "num_experts_per_tok"};
 
+/// Fields that become keys whose rows of the contract say the range: that alone is told of a
+/// mistake.
+constexpr std::string_view kRangedByKey[] = {
+    "hidden_size", "num_hidden_layers", "num_attention_heads",   "head_dim",
+    "n_group",     "mamba_num_heads",   "moe_intermediate_size", "max_position_embeddings"};
+
 /// Fields that some classes write as a list with an entry for each layer, all of them alike.
 constexpr std::string_view kListed[] = {"n_routed_experts", "num_experts_per_tok",
                                         "n_shared_experts", "moe_intermediate_size"};
@@ -481,17 +487,32 @@ void ConfigFields::refuse_unknown() const {
     names.resize(kMostNames);
     names.push_back(std::to_string(others) + " others");
   }
-  const JsonValue* type = config_.value->find("model_type");
   std::string listed;
   for (std::size_t i = 0; i < names.size(); ++i) {
     listed += (i == 0 ? "" : i + 1 < names.size() ? ", " : " and ") + names[i];
   }
-  refuse_model("the model_type " + (type ? described(*type) : "(none)") +
-               " is unknown, and nothing is known here of " + listed + "; expected " +
-               (unknown_.size() == 1 ? "it" : "them") +
-               " taken out if neither time nor memory follow from " +
-               (unknown_.size() == 1 ? "it" : "them") +
-               ", or the model in keys of \"kind\": \"transformer\"");
+  refuse_type(", and nothing is known here of " + listed + "; expected " +
+              (unknown_.size() == 1 ? "it" : "them") +
+              " taken out if neither time nor memory follow from " +
+              (unknown_.size() == 1 ? "it" : "them") +
+              ", or the model in keys of \"kind\": \"transformer\"");
+}
+
+std::optional<std::string> ConfigFields::nearest_type() const {
+  const JsonValue* type = config_.value->find("model_type");
+  if (!holds_text(type)) return std::nullopt;
+  std::vector<std::string> names;
+  for (const ConfigType& known : config_types()) names.emplace_back(known.name);
+  return nearest(type->text, names);
+}
+
+void ConfigFields::refuse_type(const std::string& why) const {
+  const JsonValue* type = config_.value->find("model_type");
+  const std::optional<std::string> near = nearest_type();
+  report(diagnostics_, type ? config_.child("model_type") : config_,
+         "the model_type " + (type ? described(*type) : "(none)") + " is unknown" +
+             (near ? " (did you mean " + in_quotes(*near) + "?)" : "") + why +
+             (near ? "" : "; docs/models.md lists each model_type that is known"));
 }
 
 void ConfigFields::read(const JsonNode& place, const JsonMember& member, const ConfigType* type) {
@@ -540,6 +561,8 @@ const JsonValue* ConfigFields::find(std::string_view field) const {
 std::optional<double> ConfigFields::amount(std::string_view field) const {
   const JsonValue* value = find(field);
   if (value == nullptr) return std::nullopt;
+  Diagnostics reported_elsewhere;
+  if (is_among(kRangedByKey, field)) return read_number({value, ""}, 0, 1e12, reported_elsewhere);
   return read_number({value, json_pointer(config_.path, field)}, 0, 1e12, diagnostics_);
 }
 
@@ -551,11 +574,6 @@ bool ConfigFields::is_true(std::string_view field) const {
 std::string ConfigFields::word(std::string_view field) const {
   const JsonValue* value = find(field);
   return value != nullptr ? value->text : "";
-}
-
-void ConfigFields::refuse_model(const std::string& message) const {
-  const bool named = config_.value->find("model_type") != nullptr;
-  report(diagnostics_, named ? config_.child("model_type") : config_, message);
 }
 
 void ConfigFields::refuse(std::string_view field, const std::string& message) const {

@@ -29,14 +29,18 @@ class ConfigFields {
 
   /// Returns a field by its one name; null if neither file nor class have it, or it is JSON's null.
   const JsonValue* find(std::string_view field) const;
-  /// Returns the number of a field, or nothing if it has none; what is no number is reported.
+  /// Returns the number of a field, or nothing if it has none; what is no number is reported, here
+  /// or where the key that it becomes is read.
   std::optional<double> amount(std::string_view field) const;
   /// Returns true for a field that is true, or a number other than 0.
   bool is_true(std::string_view field) const;
   /// Returns the text of a field, or "".
   std::string word(std::string_view field) const;
-  /// Adds a diagnostic at the model_type, or at the whole configuration.
-  void refuse_model(const std::string& message) const;
+  /// Returns the known model_type that an unknown one is near to.
+  std::optional<std::string> nearest_type() const;
+  /// Adds a diagnostic at an unknown model_type: the one that it is near to, and `why` it cannot
+  /// do.
+  void refuse_type(const std::string& why) const;
   /// Adds a diagnostic at a field.
   void refuse(std::string_view field, const std::string& message) const;
 

@@ -87,6 +87,8 @@ constexpr std::string_view kSourceKeys[] = {
 constexpr const char* kSourceNote =
     "a source as long as the target is assumed; for another --set "
     "model.encoder.sequence_length=N";
+/// Begins the note on a length that no file says.
+constexpr std::string_view kNoLength = "no max_position_embeddings in the configuration: ";
 constexpr std::string_view kDropouts[] = {"resid_pdrop",         "embd_pdrop",
                                           "attn_pdrop",          "hidden_dropout",
                                           "hidden_dropout_prob", "attention_dropout",
@@ -192,10 +194,18 @@ class Translation {
     const std::string act = fields_.word("hidden_act");
     const bool gated = act.find("silu") != std::string::npos ||
                        act.find("swi") != std::string::npos || act.find("glu") != std::string::npos;
+    std::string missing;
     if (!rms && !fields_.find("layer_norm_epsilon")) {
-      report_missing("\"rms_norm_eps\" or \"layer_norm_eps\", by which the kind of norm is known");
+      missing = "\"rms_norm_eps\" or \"layer_norm_eps\", by which the kind of norm is known";
     }
-    if (act.empty()) report_missing("\"hidden_act\", by which the kind of MLP is known");
+    if (act.empty()) {
+      missing += std::string(missing.empty() ? "" : ", and ") +
+                 "\"hidden_act\", by which the kind of MLP is known";
+    }
+    // Fields that are not understood are refused already.
+    if (!missing.empty() && fields_.unknown().empty()) {
+      fields_.refuse_type("; expected " + missing);
+    }
     bool turns = fields_.find("rotary_dim") != nullptr || fields_.find("rotary_pct") != nullptr;
     for (const char* field : {"rope_theta", "rope_scaling", "rope_parameters"}) {
       turns = turns || fields_.find(field) != nullptr;
@@ -204,18 +214,17 @@ class Translation {
     put("gated_mlp", json_boolean(gated));
     put("bias", json_boolean(false));
     put("positions", json_text(turns ? "rotary" : "learned"));
-    notes_.push_back("model_type " + described_type() + " is unknown and was read by its fields: " +
-                     (rms ? "RMS" : "layer") + " norms before attention and MLP, " +
-                     (gated ? "gated" : "plain") + " MLPs, " + (turns ? "rotary" : "learned") +
+    const auto near = fields_.nearest_type();
+    notes_.push_back("model_type " + described_type() + " is unknown " +
+                     (near ? "(did you mean " + in_quotes(*near) + "?) " : "") +
+                     "and was read by its fields: " + (rms ? "RMS" : "layer") +
+                     " norms before attention and MLP, " + (gated ? "gated" : "plain") + " MLPs, " +
+                     (turns ? "rotary" : "learned") +
                      " positions, no biases but those that a field says");
   }
   std::string described_type() const {
     const JsonValue* type = fields_.config().value->find("model_type");
     return type ? described(*type) : "(none)";
-  }
-  void report_missing(const std::string& what) {
-    if (!fields_.unknown().empty()) return;  // it is refused for these already
-    fields_.refuse_model("the model_type " + described_type() + " is unknown; expected " + what);
   }
 
   void add_notes() {
@@ -474,6 +483,11 @@ class Translation {
     JsonValue length = meant ? *positions : JsonValue();
     if (!meant) place_at(*positions, length);
     put("sequence_length", length, model_);
+    if (!meant || positions->written) return;
+    add_note(std::string(kNoLength) + "samples of " + described(length) +
+                 " tokens are assumed, the default of model_type " + described_type() +
+                 "; for others --sequence-length N or --set model.sequence_length=N",
+             model_);
   }
   static bool is_rotary_share(const JsonMember& member) { return member.first == "rotary_share"; }
 
@@ -540,6 +554,12 @@ void add_images(const JsonNode& config, JsonValue& model, Diagnostics& diagnosti
 bool is_config(const JsonValue& object) {
   return object.kind == Kind::Object && object.find("kind") == nullptr &&
          (object.find("model_type") != nullptr || object.find("text_config") != nullptr);
+}
+
+void drop_note_on_length(JsonValue& model) {
+  JsonValue* notes = model.find("notes");
+  if (notes == nullptr) return;
+  std::erase_if(notes->items, [](const JsonValue& one) { return one.text.starts_with(kNoLength); });
 }
 
 std::optional<JsonValue> model_of_config(const JsonNode& config, Diagnostics& diagnostics) {

@@ -23,4 +23,7 @@ bool is_config(const JsonValue& object);
 /// several forms. "sequence_length" is null where the configuration has none that could be meant.
 std::optional<JsonValue> model_of_config(const JsonNode& config, Diagnostics& diagnostics);
 
+/// Takes away the note on a length of samples that was assumed.
+void drop_note_on_length(JsonValue& model);
+
 }  // namespace interlock

@@ -49,6 +49,30 @@ std::string without_infinities(std::string text) {
   return text;
 }
 
+/// Returns the model of the zoo that the name of a file or of a repository is nearest to.
+std::optional<std::string> nearest_in_zoo(const std::string& path) {
+  const bool file = path.ends_with(".json");
+  std::string name = file ? name_of_file(path) : std::filesystem::path(path).filename().string();
+  std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::string longest;  // "llama-3-8b" of "meta-llama-3-8b-instruct"
+  for (const std::string& known : zoo_names()) {
+    if (name.find(known) != std::string::npos && known.size() > longest.size()) longest = known;
+  }
+  return longest.empty() ? nearest(name, zoo_names()) : longest;
+}
+
+/// Says what to write in the place of a path at which no file is.
+std::string other_path(const std::string& path) {
+  std::error_code failed;
+  const std::string inner = (std::filesystem::path(path) / "config.json").string();
+  if (std::filesystem::exists(inner, failed)) return "; expected " + inner;
+  if (std::filesystem::exists(path, failed)) return "";
+  const auto near = nearest_in_zoo(path);
+  return "; expected the path of a model file or of a downloaded config.json, or a name of "
+         "\"interlock list models\"" +
+         (near ? ", of which " + in_quotes(*near) + " is nearest" : "");
+}
+
 std::optional<ModelObject> read_model_file(const std::string& path, const JsonNode& model,
                                            bool of_zoo, Diagnostics& diagnostics) {
   auto document = std::make_shared<JsonValue>();
@@ -56,7 +80,8 @@ std::optional<ModelObject> read_model_file(const std::string& path, const JsonNo
     refuse_pipe(path);
     *document = parse_json(without_infinities(read_file(path, kLargestFile)), path);
   } catch (const Error& error) {
-    report(diagnostics, model, std::string("cannot use this model file: ") + error.what());
+    report(diagnostics, model,
+           std::string("cannot use this model file: ") + error.what() + other_path(path));
     return std::nullopt;
   }
   if (document->kind != JsonValue::Kind::Object) {
@@ -159,6 +184,7 @@ std::optional<ModelObject> find_plain(const JsonNode& model, int depth, Diagnost
   whole.line = object.line;
   put_over(whole, object);
   renew_note_on_images(*below->node.value, whole);
+  if (object.find("sequence_length") != nullptr) drop_note_on_length(whole);
   return replaced(*found, std::move(whole));
 }
 

@@ -177,7 +177,7 @@ TEST_CASE("broken data of init's is named once, by its place, whatever plan woul
   CHECK(told("model.json", "dgx-h100") ==
         "cannot use this model file: model.json:1: " + end + "\",\" or \"}\"\n");
   CHECK(told("config.json", "dgx-h100") ==
-        "config.json:2: /hidden_size: expected a number from 0 to 1000000000000, got -5\n");
+        "config.json:2: /hidden_size: expected a whole number from 1 to 1000000, got -5\n");
   CHECK(told("gpt2", "machine.json") == "machine.json:2: " + end + "a value\n");
 }
 

@@ -88,7 +88,8 @@ TEST_CASE("mistakes in a model file carry its own lines, malformed text included
 TEST_CASE("a model without a kind, or of an unknown one, is reported alone") {
   check_mistake(R"({"layers": 3})",
                 "s.json:1: /model: missing key \"kind\"; expected transformer, resnet, vgg, mlp, "
-                "residual-mlp, sparse-mlp or profile");
+                "residual-mlp, sparse-mlp or profile; or, in a config.json of Hugging Face, "
+                "\"model_type\": \"llama\" or another that docs/models.md lists");
   const std::vector<std::string> found = mistakes(R"({"kind": "transfomer", "layers": 3})");
   REQUIRE(found.size() == 1);
   CHECK(found[0].find("did you mean \"transformer\"?") != std::string::npos);

@@ -84,8 +84,8 @@ TEST_CASE("features of several layers are refused, of one they are known") {
 TEST_CASE("a note on images says what is still assumed of them") {
   const auto notes = [](const std::string& encoder) {
     return built(R"({"base": {"model_type": "llava", )" + kTower + R"("text_config": )" +
-                 config("llama", R"("intermediate_size": 3072)") + R"(}, "encoder": )" + encoder +
-                 "}")
+                 config("llama", R"("intermediate_size": 3072, "max_position_embeddings": 512)") +
+                 R"(}, "encoder": )" + encoder + "}")
         .notes;
   };
   CHECK(notes(R"({"images": 2})").empty());

@@ -125,7 +125,7 @@ TEST_CASE("Cohere's layers read one norm without biases, and their readout is th
   const std::int64_t layer = 2 * h * h + 2 * h * keys + 3 * h * f + h;
   const std::string aya = R"({"model_type": "cohere", "hidden_size": 4096, "vocab_size": 256000,
       "num_hidden_layers": 32, "intermediate_size": 14336, "num_attention_heads": 32,
-      "num_key_value_heads": 8,
+      "num_key_value_heads": 8, "max_position_embeddings": 8192,
       "layer_norm_eps": 1e-5, "logit_scale": 0.125, "rope_theta": 10000, "hidden_act": "silu")";
   const ModelGraph graph = built(aya + "}");
   MESSAGE("embedding " << v * h << " + 32 layers of " << layer << " + norm " << h);
