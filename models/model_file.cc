@@ -113,8 +113,10 @@ std::optional<ModelObject> find_named(const JsonNode& node, Diagnostics& diagnos
   if (text.find('\0') == std::string::npos && std::filesystem::exists(path, failed)) {
     return read_model_file(path, node, true, diagnostics);
   }
-  const std::vector<std::string> names = zoo_names();
+  std::vector<std::string> names = zoo_names();
   const auto near = nearest(text, names);
+  const auto other = [&](const std::string& name) { return name.find(text) == std::string::npos; };
+  if (!std::ranges::all_of(names, other)) std::erase_if(names, other);  // "llama": all of these
   report(diagnostics, node,
          "unknown model " + in_quotes(text) +
              (near ? "; did you mean " + in_quotes(*near) + "?"

@@ -28,17 +28,23 @@ void read_weights(const JsonNode& node, HeadSpec& spec, Diagnostics& diagnostics
   }
 }
 
+/// Returns whether a head of `kind` reads what is at `site`.
+bool reads(HeadKind kind, SiteKind site) {
+  if (kind == HeadKind::Convolution) return site == SiteKind::Image;
+  return kind != HeadKind::Lm || site == SiteKind::Sequence;
+}
+
 void check_site(const JsonNode& node, HeadKind kind, SiteKind site, Diagnostics& diagnostics) {
-  if (kind == HeadKind::Convolution && site != SiteKind::Image) {
-    report(diagnostics, node,
-           "a convolution head reads images; expected \"linear\", \"mlp\" or \"later-layers\" "
-           "for this model");
+  if (reads(kind, site)) return;
+  const std::vector<std::string>& names = names_at("kind");
+  std::vector<std::string> others;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (reads(static_cast<HeadKind>(i), site)) others.push_back(in_quotes(names[i]));
   }
-  if (kind == HeadKind::Lm && site != SiteKind::Sequence) {
-    report(diagnostics, node,
-           "an lm head reads sequences; expected \"linear\", \"mlp\" or \"later-layers\" for this "
-           "model");
-  }
+  report(diagnostics, node,
+         std::string(kind == HeadKind::Lm ? "an lm head reads sequences"
+                                          : "a convolution head reads images") +
+             "; expected " + join_choices(others) + " for this model");
 }
 
 HeadSpec read_object(const JsonNode& node, SiteKind site, Diagnostics& diagnostics) {

@@ -6,6 +6,7 @@
 #include <cctype>
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "base/checksum.h"
 #include "base/error.h"
@@ -144,10 +145,17 @@ void set_result(const ScenarioResult& result, RowWriter& writer) {
   writer.row().details = document.dump();
 }
 
-/// Puts the lines of an error, one for each mistake of a file, into one line.
+/// Puts the lines of an error, one for each mistake of a file, into one line, without the options
+/// that they name before a place: the row has what was set, and a spreadsheet takes "-" for a
+/// formula.
 std::string one_line(const std::string& error) {
   std::string line;
-  for (const char c : error) line += c == '\n' ? std::string("; ") : std::string(1, c);
+  std::istringstream lines(error);
+  for (std::string mistake; std::getline(lines, mistake);) {
+    const std::size_t place = mistake.find(": /");
+    const bool option = mistake.starts_with("--set ") && place != std::string::npos;
+    line += (line.empty() ? "" : "; ") + (option ? mistake.substr(place + 2) : mistake);
+  }
   return clean_utf8(line);
 }
 

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstdlib>
+#include <limits>
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "base/text.h"
 #include "scenarios/contract/contract.h"
@@ -77,14 +80,45 @@ int default_stages(int ranks, const LayoutBounds& bounds) {
   }
 }
 
-/// Reports stages that are no multiple of `divisor`, of which each of `what` has the same number.
-void check_multiple(const ParallelKeys& parallel, int stages, int divisor, const std::string& what,
-                    Diagnostics& diagnostics) {
-  if (stages % divisor == 0) return;
-  const int next = (stages + divisor - 1) / divisor * divisor;
+/// Returns numbers of stages that are multiples of `divisor`, in words: as many on each rank, if
+/// the model has modules for them, else the next; empty if it has not.
+std::string whole_stages(const LayoutSize& layout, int divisor, const LayoutBounds& bounds) {
+  const std::int64_t each = std::lcm(std::int64_t{layout.ranks}, divisor);
+  const std::int64_t next = (layout.stages / divisor + 1) * std::int64_t{divisor};
+  const std::int64_t most = bounds.modules.value_or(std::numeric_limits<int>::max());
+  if (each >= layout.stages && each <= most) {
+    return "parallel.stages such as " + std::to_string(each) + ", " +
+           std::to_string(each / layout.ranks) + " on each of the " + std::to_string(layout.ranks) +
+           " ranks";
+  }
+  return next <= most ? "parallel.stages such as " + std::to_string(next) : "";
+}
+
+/// Returns the divisor of `stages` above 1 that is nearest to `wanted`.
+int nearest_divisor(int stages, int wanted) {
+  int best = stages;
+  for (int divisor = stages; divisor > 1; --divisor) {
+    if (stages % divisor != 0) continue;
+    if (std::abs(divisor - wanted) <= std::abs(best - wanted)) best = divisor;
+  }
+  return best;
+}
+
+/// Reports stages that are no multiple of `divisor`, the value of a `key` of the strategy, of which
+/// each of `what` has the same number.
+void check_multiple(const ParallelKeys& parallel, const LayoutSize& layout,
+                    const LayoutBounds& bounds, const std::pair<const char*, int>& divisor,
+                    const std::string& what, Diagnostics& diagnostics) {
+  const auto& [key, parts] = divisor;
+  if (layout.stages % parts == 0) return;
+  std::string expected = whole_stages(layout, parts, bounds);
+  if (layout.stages > 1) {
+    expected += std::string(expected.empty() ? "" : "; or ") + "training.strategy." + key +
+                " such as " + std::to_string(nearest_divisor(layout.stages, parts));
+  }
   report(diagnostics, stages_place(parallel),
-         std::to_string(stages) + " stages make no whole number " + what +
-             "; expected parallel.stages such as " + std::to_string(next));
+         std::to_string(layout.stages) + " stages make no whole number " + what + "; expected " +
+             (expected.empty() ? "a multiple of " + std::to_string(parts) : expected));
 }
 
 /// Reports ranks with another number of stages than a schedule that lays stages itself gives them.
@@ -156,12 +190,12 @@ void check_stages(const ParallelKeys& parallel, const LayoutSize& layout,
                std::to_string(*bounds.modules) + " modules" + got);
   }
   if (strategy.kind == StrategyKind::Chunked) {
-    check_multiple(parallel, layout.stages, strategy.chunks,
+    check_multiple(parallel, layout, bounds, {"chunks", strategy.chunks},
                    "for each of the " + std::to_string(strategy.chunks) + " chunks", diagnostics);
   }
   if (strategy.kind == StrategyKind::Interlocking) {
     const int length = strategy.module_stages;
-    check_multiple(parallel, layout.stages, length,
+    check_multiple(parallel, layout, bounds, {"module_stages", length},
                    "of modules of " + std::to_string(length) + " stages", diagnostics);
   }
   if (!bounds.parts.empty() && layout.stages != static_cast<int>(bounds.parts.size())) {

@@ -16,7 +16,6 @@ namespace interlock {
 namespace {
 
 constexpr const char* kSchedulePath = "training.schedule";
-constexpr std::size_t kMostNamesTold = 8;
 
 bool is_global(const Strategy& strategy) { return strategy.kind == StrategyKind::Global; }
 
@@ -52,12 +51,6 @@ std::vector<std::string> fitting_names(const Strategy& strategy) {
   return names;
 }
 
-/// Returns `names` where a sentence can hold them, else where to find them.
-std::string choices_of(const std::vector<std::string>& names) {
-  return names.size() <= kMostNamesTold ? join_choices(names)
-                                        : "one of \"interlock list schedules\"";
-}
-
 const ScheduleEntry& default_kind(const TrainingKeys& training) {
   if (writes_order(training)) return schedule_named("file");
   const Strategy& strategy = training.strategy.strategy;
@@ -77,15 +70,15 @@ const ScheduleEntry* read_kind(const JsonNode& node, const Strategy& strategy,
     if (fits(*entry, strategy)) return entry;
     report(diagnostics, node,
            in_quotes(*name) + " is no schedule for " + name_of(strategy) + " training; expected " +
-               choices_of(fitting_names(strategy)));
+               join_choices(fitting_names(strategy)));
     return nullptr;
   }
   const std::vector<std::string> names = fitting_names(strategy);
   const std::optional<std::string> meant = nearest(*name, names);
   report(diagnostics, node,
          "unknown schedule " + in_quotes(*name) + "; " +
-             (meant ? "did you mean \"" + *meant + "\"? " : "") + "known for " + name_of(strategy) +
-             " training: " + choices_of(names));
+             (meant ? "did you mean " + in_quotes(*meant) + "?"
+                    : "known for " + name_of(strategy) + " training: " + join_choices(names)));
   return nullptr;
 }
 

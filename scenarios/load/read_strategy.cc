@@ -1,6 +1,8 @@
 // Reads training.strategy: which loss trains which stage.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <array>
+#include <string>
 
 #include "base/text.h"
 #include "scenarios/contract/contract.h"
@@ -84,6 +86,33 @@ void read_object(Section& section, StrategyKeys& keys, int kind) {
   if (kind >= 0) section.refuse_unused(contract_names(kStrategyPath, "kind")[kind], "strategy");
 }
 
+/// Returns the digits of "3-wise" or "3wise"; empty for other names.
+std::string wise_digits(const std::string& name) {
+  const std::size_t end = std::min(name.find_first_not_of("0123456789"), name.size());
+  const std::string rest = name.substr(end);
+  return rest == "-wise" || rest == "wise" ? name.substr(0, end) : "";
+}
+
+/// Returns the place of the kind that `node` names; -1 and a diagnostic if there is none.
+int read_name(const JsonNode& node, Diagnostics& diagnostics) {
+  const std::string& name = node.value->text;
+  if (const std::string n = wise_digits(name); !n.empty()) {
+    report(diagnostics, node,
+           "unknown name " + in_quotes(name) +
+               "; expected {\"kind\": \"interlocking\", \"n_wise\": " + n + "}");
+    return -1;
+  }
+  const int kind =
+      read_choice(node, contract_names(kStrategyPath, "kind"), diagnostics).value_or(-1);
+  if (kind >= 0 && kKinds[kind] == StrategyKind::Chunked) {
+    report(diagnostics, node, "how many chunks? expected {\"kind\": \"chunked\", \"chunks\": 2}");
+  } else if (kind >= 0 && kKinds[kind] == StrategyKind::BackLink) {
+    report(diagnostics, node,
+           "how many modules? expected {\"kind\": \"backlink\", \"modules\": 2}");
+  }
+  return kind;
+}
+
 }  // namespace
 
 StrategyKeys read_strategy(const JsonNode& node, Diagnostics& diagnostics) {
@@ -91,13 +120,7 @@ StrategyKeys read_strategy(const JsonNode& node, Diagnostics& diagnostics) {
   StrategyKeys keys{.node = node};
   int kind = -1;
   if (node.value->kind == JsonValue::Kind::String) {
-    kind = read_choice(node, contract_names(kStrategyPath, "kind"), diagnostics).value_or(-1);
-    if (kind >= 0 && kKinds[kind] == StrategyKind::Chunked) {
-      report(diagnostics, node, "how many chunks? expected {\"kind\": \"chunked\", \"chunks\": 2}");
-    } else if (kind >= 0 && kKinds[kind] == StrategyKind::BackLink) {
-      report(diagnostics, node,
-             "how many modules? expected {\"kind\": \"backlink\", \"modules\": 2}");
-    }
+    kind = read_name(node, diagnostics);
   } else if (node.value->kind != JsonValue::Kind::Object) {
     report(diagnostics, node, "expected the name of a strategy or an object with its \"kind\"",
            true);

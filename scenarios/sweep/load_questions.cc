@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "scenarios/contract/key_places.h"
 #include "scenarios/load/loader.h"
 #include "scenarios/sweep/sweep_plan.h"
 
@@ -15,6 +16,15 @@ Question load_one(std::shared_ptr<const JsonValue> document, KnownParts& known,
   Question scenario = load_question(*document, known, diagnostics);
   scenario.document = std::move(document);
   return scenario;
+}
+
+/// Throws: Error with all mistakes, if there is any.
+void throw_mistakes(const Diagnostics& diagnostics) {
+  try {
+    diagnostics.throw_if_any();
+  } catch (const Error& error) {
+    throw with_places_of_keys(error);
+  }
 }
 
 /// Throws: Error if `document` is what interlock wrote of other commands, or a list of results.
@@ -39,7 +49,7 @@ Question load_point(std::shared_ptr<const JsonValue> document) {
 Question load_point(std::shared_ptr<const JsonValue> document, KnownParts& known) {
   Diagnostics diagnostics;
   Question scenario = load_one(std::move(document), known, diagnostics);
-  diagnostics.throw_if_any();
+  throw_mistakes(diagnostics);
   return scenario;
 }
 
@@ -61,7 +71,7 @@ std::vector<Question> load_questions(const JsonValue& document) {
     // The scenarios of a sweep share most of their text, and so its mistakes.
     diagnostics.add_new(own);
   }
-  diagnostics.throw_if_any();
+  throw_mistakes(diagnostics);
   return scenarios;
 }
 

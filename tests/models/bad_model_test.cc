@@ -44,6 +44,13 @@ TEST_CASE("a name that the zoo does not know is reported with the nearest one") 
                 "s.json:1: /model: unknown model \"resnet-51\"; did you mean \"resnet-50\"?");
 }
 
+TEST_CASE("a name that begins several of the zoo's is reported with these") {
+  check_mistake(R"("llama")",
+                "s.json:1: /model: unknown model \"llama\"; expected llama-2-7b, llama-3-70b, "
+                "llama-3-8b, llama-3.1-405b, llama-3.3-70b, llama-4-maverick or llama-4-scout, or "
+                "the path of a .json file");
+}
+
 TEST_CASE("reversible blocks of an odd width are reported where the width is") {
   check_mistake(R"({"kind": "residual-mlp", "input_size": 5, "layers": 1, "hidden_size": 7,
                     "classes": 3, "reversible": true})",
@@ -215,8 +222,11 @@ TEST_CASE("a head that cannot read the model's tensors is reported") {
                         "s.json:1: /head: a convolution head reads images; expected \"linear\", "
                         "\"mlp\" or \"later-layers\" for this model");
   check_mistake_in_head(kResNet, R"({"kind": "lm"})",
-                        "s.json:1: /head/kind: an lm head reads sequences; expected \"linear\", "
-                        "\"mlp\" or \"later-layers\" for this model");
+                        "s.json:1: /head/kind: an lm head reads sequences; expected "
+                        "\"convolution\", \"linear\", \"mlp\" or \"later-layers\" for this model");
+  check_mistake_in_head(R"("gpt2")", R"("convolution")",
+                        "s.json:1: /head: a convolution head reads images; expected \"linear\", "
+                        "\"mlp\", \"lm\" or \"later-layers\" for this model");
 }
 
 TEST_CASE("a key of another head's kind means nothing") {

@@ -72,7 +72,7 @@ TEST_CASE("chunks have whole numbers of stages") {
   CHECK(loaded(chunked(8, {})).layout.placement == std::vector<int>{0, 1, 2, 3, 0, 1, 2, 3});
   CHECK(mistakes(chunked(3, {"parallel.pipeline=4"})) ==
         "set: /parallel/pipeline: 4 stages make no whole number for each of the 3 chunks; expected "
-        "parallel.stages such as 6");
+        "parallel.stages such as 6; or training.strategy.chunks such as 2");
   CHECK(loaded(chunked(3, {"parallel.stages=6"})).layout.stages == 6);
 }
 

@@ -140,10 +140,7 @@ TEST_CASE("a mistake that several scenarios share is told once, one of a value w
                                -2],
             "training.model.x": [1]})");
   CHECK(mistakes_of(parse_json(text, "sweep.json")) ==
-        "sweep.json: /training/model: unknown key; known: strategy, schedule, global_batch_size, "
-        "micro_batch_size, micro_batches, replica_micro_batches, precision, optimizer, weights, "
-        "weight_copies, "
-        "framework, ...\n"
+        "sweep.json: /training/model: unknown key; did you mean \"model\"?\n"
         "sweep.json:9: /training/steps: expected a whole number from 1 to 1000000, got -2");
 }
 

@@ -59,6 +59,9 @@ TEST_CASE("a row has the result's figures, or what went wrong") {
   CHECK(text_or(cell(wrong, "name"), "") == "test | micro_batches=4 | pipeline=5");
   const SweepRow crashed = failed_row(sweep.plan, 1, {"four.json", {}}, "one\nanother");
   CHECK(text_or(cell(crashed, "error"), "") == "one; another");
+  const SweepRow set = failed_row(sweep.plan, 1, {"four.json", {}},
+                                  "--set training.steps: /training/steps: is 0\n--set: a\nb: /c");
+  CHECK(text_or(cell(set, "error"), "") == "/training/steps: is 0; --set: a; b: /c");
 }
 
 TEST_CASE("every figure of a result is a column or stands in the details") {

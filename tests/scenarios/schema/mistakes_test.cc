@@ -46,18 +46,22 @@ TEST_CASE("missing sections are named") {
 }
 
 TEST_CASE("names of schedules are those of the strategy's family") {
+  const std::string global =
+      "naive, naive-split, gpipe, terapipe, 1f1b, dualpipe, dualpipe-v, chimera, bitpipe, hanayo, "
+      "eager-1f1b, seq1f1b, slimpipe, interleaved, breadth-first, zb-h1, zb-h2, interleaved-zb, "
+      "pipeoffload, zb-v, v-half, v-min, weipipe, helixpipe, pipedream, pipedream-2bw, "
+      "pipelined-backprop, ddg, features-replay, petra, auto or file";
   CHECK(mistakes({"training.schedule=1f1b-x"}) ==
-        "set: /training/schedule: unknown schedule \"1f1b-x\"; did you mean \"1f1b\"? known for "
-        "global training: one of \"interlock list schedules\"");
+        "set: /training/schedule: unknown schedule \"1f1b-x\"; did you mean \"1f1b\"?");
   CHECK(mistakes({"training.schedule=sideways"}) ==
-        "set: /training/schedule: unknown schedule \"sideways\"; known for global training: one of "
-        "\"interlock list schedules\"");
+        "set: /training/schedule: unknown schedule \"sideways\"; known for global training: " +
+            global);
   CHECK(mistakes({"training.strategy=local", "training.schedule=sideways"}) ==
         "set: /training/schedule: unknown schedule \"sideways\"; known for local training: auto, "
         "eager, dgl, ppll or list");
   CHECK(mistakes({"training.schedule=eager"}) ==
-        "set: /training/schedule: \"eager\" is no schedule for global training; expected one of "
-        "\"interlock list schedules\"");
+        "set: /training/schedule: \"eager\" is no schedule for global training; expected " +
+            global);
   CHECK(mistakes({"training.strategy=pairwise", "training.schedule.kind=gpipe"}) ==
         "set: /training/schedule/kind: \"gpipe\" is no schedule for pairwise training; expected "
         "auto, eager or list");
@@ -65,6 +69,32 @@ TEST_CASE("names of schedules are those of the strategy's family") {
         "set: /training/schedule: \"list\" is no schedule for greedy training; expected auto, "
         "eager, dgl or ppll");
   CHECK(mistakes({"training.schedule=4"}) == "set: /training/schedule: expected an object, got 4");
+}
+
+TEST_CASE("a strategy with its N in the name is told as an object") {
+  CHECK(mistakes({"training.strategy=3-wise"}) ==
+        "set: /training/strategy: unknown name \"3-wise\"; expected {\"kind\": \"interlocking\", "
+        "\"n_wise\": 3}");
+  CHECK(mistakes({"training.strategy=12wise"}).find("\"n_wise\": 12}") != std::string::npos);
+  CHECK(mistakes({"training.strategy=wise"}).find("known: global, local") != std::string::npos);
+}
+
+TEST_CASE("a key of another object is told with the place that is nearest") {
+  CHECK(mistakes({R"(training.strategy={"kind": "pairwise", "in_flight": 3})"}) ==
+        "set: /training/strategy/in_flight: unknown key; did you mean "
+        "\"training.schedule.in_flight\"?");
+  CHECK(mistakes({"training.module_stages=3"}) ==
+        "set: /training/module_stages: unknown key; did you mean "
+        "\"training.strategy.module_stages\"?");
+  CHECK(mistakes({"strategy=local"}) ==
+        "set: /strategy: unknown key; did you mean \"training.strategy\"?");
+  CHECK(mistakes({"parallel.recompute=full"}) ==
+        "set: /parallel/recompute: unknown key; did you mean \"training.recompute\"?");
+  INFO("a key that is in many places, or in none, is told with those of its object");
+  for (const std::string key : {"layers", "sparkle"}) {
+    CHECK(mistakes({"training." + key + "=3"}).find("unknown key; known: strategy, ") !=
+          std::string::npos);
+  }
 }
 
 TEST_CASE("schedules whose weight gradients wait refuse a fused backward") {
