@@ -1,5 +1,6 @@
 // interlock import: what other tools wrote, as models and scenarios.
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <filesystem>
 
 #include "base/file.h"
@@ -238,7 +239,8 @@ Command& add_scenario_kind(Command& command, ImportOptions& options, const Scena
 void add_import(Command& command, ImportOptions& options) {
   add_kind(command, options, "kineto", "traces of PyTorch's profiler, as a model", import_kineto)
       .add_words("TRACES", &options.traces,
-                 "files of export_chrome_trace, .json or .json.gz, one of each rank",
+                 "files of export_chrome_trace, .json or .json.gz, one of each rank, or folders of "
+                 "them",
                  {.required = true});
   add_scenario_kind(command, options,
                     {"megatron", "arguments of Megatron-LM, as a scenario",
@@ -273,11 +275,35 @@ void add_import(Command& command, ImportOptions& options) {
               {.required = true});
 }
 
+/// Returns the traces that are named, and those of folders, but for the model that is made of them.
+/// Throws: Error if a folder has none.
+std::vector<std::string> trace_files(const ImportOptions& options) {
+  std::vector<std::string> files;
+  std::error_code failed;
+  for (const std::string& named : options.traces) {
+    if (!std::filesystem::is_directory(named, failed)) {
+      files.push_back(named);
+      continue;
+    }
+    const std::size_t before = files.size();
+    for (const auto& entry : std::filesystem::directory_iterator(named, failed)) {
+      const std::string path = entry.path().string();
+      const bool trace = path.ends_with(".json") || path.ends_with(".json.gz");
+      if (trace && !std::filesystem::equivalent(path, options.out, failed)) files.push_back(path);
+    }
+    std::sort(files.begin() + static_cast<std::ptrdiff_t>(before), files.end());
+    if (files.size() > before) continue;
+    throw Error(named + ": holds no trace; expected files that end with .json or .json.gz");
+  }
+  return files;
+}
+
 void import_kineto(const ImportOptions& options) {
   DurationTable table;
-  for (const std::string& trace : options.traces) add_trace(table, read_kineto_file(trace));
+  const std::vector<std::string> traces = trace_files(options);
+  for (const std::string& trace : traces) add_trace(table, read_kineto_file(trace));
   if (table.parts.empty()) {
-    throw Error(options.traces.front() +
+    throw Error(traces.front() +
                 ": no range names a forward or a backward, no layers stand out among frames of "
                 "nn.Module, and no kernels repeat as layers do; expected a trace recorded with "
                 "torch.profiler.profile(with_stack=True), "

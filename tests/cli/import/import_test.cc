@@ -1,6 +1,7 @@
 // interlock import kineto, as a user asks for it.
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <filesystem>
 #include <sstream>
 
 #include "base/file.h"
@@ -111,6 +112,51 @@ TEST_CASE("a compressed trace that is damaged or cut off is refused") {
   CHECK(cut.err == "cut.json.gz: compressed text is damaged or cut off\n");
   const std::vector<std::string> files = folder.files();
   CHECK(std::find(files.begin(), files.end(), "t.json") == files.end());
+}
+
+TEST_CASE("a folder of traces stands for the traces in it, in the order of their names") {
+  const Folder folder;
+  folder.file("s.json", kFreeMessages);
+  const auto run = [&](const std::string& command) {
+    return run_shell("'" INTERLOCK_PROGRAM "' " + command, folder.path());
+  };
+  CHECK(run("simulate s.json --kineto ranks -q").exit_code == 0);
+  CHECK(run("import kineto ranks/rank-*.json.gz --out each.json -q").exit_code == 0);
+  INFO("the model that is made of it is none of them, the second time, too");
+  for (int time = 0; time < 2; ++time) {
+    const Outcome whole = run("import kineto ranks --out ranks/table.json -q");
+    CHECK(whole.err == "");
+    CHECK(read_file(folder.path("ranks/table.json")) == read_file(folder.path("each.json")));
+  }
+  CHECK(run("import kineto . --out ranks/table.json").err.starts_with("./each.json: "));
+  std::filesystem::create_directory(folder.path("none"));
+  folder.file("none/notes.txt", "");
+  const Outcome none = run("import kineto none --out m.json");
+  CHECK(none.exit_code == 2);
+  CHECK(none.err == "none: holds no trace; expected files that end with .json or .json.gz\n");
+}
+
+TEST_CASE("measured times without sizes leave memory unknown, in every table") {
+  const Folder folder;
+  folder.file("s.json", kFreeMessages);
+  const auto run = [&](const std::string& command) {
+    return run_shell("'" INTERLOCK_PROGRAM "' " + command, folder.path()).out;
+  };
+  const std::string table = run("simulate s.json");
+  CHECK(line_with(table, "Peak memory  ") ==
+        "Peak memory      unknown              the model has times only: no \"parameters\" or "
+        "\"stash\" of "
+        "its");
+  CHECK(!contains(table, "fits"));
+  CHECK(!contains(table, "Memory in use"));
+  CHECK(contains(line_with(table, "     0  0 "), "–      –  –"));
+  CHECK(contains(line_with(run("schedule s.json"), "Peak memory"), "unknown"));
+  const std::string two = run("compare s.json s.json");
+  CHECK(!contains(two, "100.0  "));
+  INFO("messages alone are no peak; weights are");
+  CHECK(contains(run("simulate s.json --set model.modules.0.output='8 MiB'"),
+                 "Peak memory      unknown "));
+  CHECK(contains(run("simulate s.json --set model.modules.0.parameters='8 MiB'"), "; fits, "));
 }
 
 }  // namespace
