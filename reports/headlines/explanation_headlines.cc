@@ -9,6 +9,7 @@
 #include "reports/words/palette.h"
 #include "reports/words/scale.h"
 #include "reports/words/time_parts.h"
+#include "sim/measure/explained.h"
 
 namespace interlock {
 namespace {
@@ -50,6 +51,14 @@ bool of_pipeline(BubbleCause cause) {
 std::vector<Headline> explanation_headlines(const ScenarioResult& result) {
   const Measurement& measurement = result.measurement;
   const auto& explanation = measurement.metrics.explanation;
+  if (!explanation && measurement.metrics.tasks > kMostTasksExplained) {
+    const auto number = [](std::int64_t tasks) {
+      return format_number(static_cast<double>(tasks));
+    };
+    return {{"Critical path", "not followed",
+             "the run has " + number(measurement.metrics.tasks) + " tasks, more than " +
+                 number(kMostTasksExplained) + "; fewer training.steps make it shorter"}};
+  }
   if (!explanation) return {};
   const PathUse& path = explanation->path;
   std::vector<Share> shares;

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "reports/headlines/economics_headlines.h"
 #include "reports/headlines/explanation_headlines.h"
+#include "reports/headlines/known_memory.h"
 #include "reports/headlines/run_headlines.h"
 #include "reports/headlines/swarm_headlines.h"
 #include "reports/headlines/variation_headlines.h"
@@ -116,6 +117,7 @@ std::vector<Headline> outer_headline(const ScenarioResult& result) {
 
 Headline memory_headline(const ScenarioResult& result) {
   const Metrics& metrics = result.measurement.metrics;
+  if (!knows_memory(metrics)) return unknown_memory(result);
   const DeviceMetrics& device = fullest_device(metrics);
   const std::string where = "on " + device_name(result.plan, device.rank);
   Headline headline{"Peak memory", format(device.peak_memory), where};
@@ -136,7 +138,7 @@ Headline memory_headline(const ScenarioResult& result) {
 /// Nothing where it is not known.
 std::vector<Headline> used_headline(const ScenarioResult& result) {
   const DeviceMetrics& device = fullest_device(result.measurement.metrics);
-  if (!device.used_memory) return {};
+  if (!device.used_memory || !knows_memory(result.measurement.metrics)) return {};
   const std::string words = reserve_words(result.plan.question, {});
   Headline headline{"Memory in use", format(*device.used_memory),
                     words.empty() ? "" : "with " + words};
@@ -206,8 +208,9 @@ std::vector<Headline> all_headlines(const ScenarioResult& result) {
       exposed_headline(metrics)};
   for (Headline& headline : outer_headline(result)) headlines.push_back(std::move(headline));
   headlines.push_back(memory_headline(result));
-  for (Headline& headline : classes_headline(fullest_device(metrics).memory))
-    headlines.push_back(std::move(headline));
+  const auto memory =
+      knows_memory(metrics) ? fullest_device(metrics).memory : std::array<Bytes, kMemoryClasses>{};
+  for (Headline& headline : classes_headline(memory)) headlines.push_back(std::move(headline));
   for (Headline& headline : used_headline(result)) headlines.push_back(std::move(headline));
   for (Headline& headline : host_headline(metrics)) headlines.push_back(std::move(headline));
   headlines.push_back(limiting_headline(result));
@@ -352,8 +355,8 @@ std::string largest_classes(const DeviceMetrics& device) {
 }
 
 /// Memory left at the peak; negative where it does not fit.
-Cell spare_memory(const DeviceMetrics& device) {
-  if (!device.memory_capacity) return {kUnknown};
+Cell spare_memory(const Metrics& metrics, const DeviceMetrics& device) {
+  if (!device.memory_capacity || !knows_memory(metrics)) return {kUnknown};
   const double share = 1 - device.peak_memory / *device.memory_capacity;
   return {fixed(100 * share, 1), std::nullopt, share < 0};
 }
@@ -419,14 +422,15 @@ Grid device_grid(const ScenarioResult& result) {
              {"Mostly", "", false}},
             {}};
   const std::vector<int> numbers = device_numbers(result.plan);
+  const bool known = knows_memory(metrics);
   for (const auto& device : metrics.devices) {
     grid.rows.push_back({{std::to_string(numbers.at(device.rank))},
                          {list_stages(device.stages)},
                          percent_bar(device.busy),
                          percent(device.useful),
-                         {scaled(device.peak_memory.value(), memory)},
-                         spare_memory(device),
-                         {largest_classes(device)}});
+                         {known ? scaled(device.peak_memory.value(), memory) : kUnknown},
+                         spare_memory(metrics, device),
+                         {known ? largest_classes(device) : kUnknown}});
   }
   add_kinds(result, numbers, grid);
   return grid;
@@ -564,8 +568,9 @@ Grid comparison_grid(const std::vector<ScenarioResult>& results) {
                          percent_bar(metrics.busy),
                          percent(metrics.useful),
                          percent(metrics.mfu),
-                         {scaled(peaks[i], memory), std::nullopt, !metrics.fits_in_memory},
-                         spare_memory(fullest_device(metrics)),
+                         {knows_memory(metrics) ? scaled(peaks[i], memory) : kUnknown, std::nullopt,
+                          !metrics.fits_in_memory},
+                         spare_memory(metrics, fullest_device(metrics)),
                          {scaled(waits[i], wait)}});
   }
   add_device_columns(results, throughput, grid);

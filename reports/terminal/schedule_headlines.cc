@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "reports/headlines/explanation_headlines.h"
+#include "reports/headlines/known_memory.h"
 #include "reports/terminal/terminal_grid.h"
 
 namespace interlock {
@@ -66,10 +67,11 @@ std::vector<Headline> schedule_headlines(const ScenarioResult& result) {
       idle_headline(metrics),
       {"Peak stash", micro_batches(*most),
        "of one stage each, on device " + std::to_string(devices.at(most - held.begin()))},
-      {"Peak memory", format(fullest.peak_memory),
-       "device " + std::to_string(devices.at(fullest.rank)) + " of " +
-           format(*metrics.memory_capacity),
-       !metrics.fits_in_memory}};
+      knows_memory(metrics) ? Headline{"Peak memory", format(fullest.peak_memory),
+                                       "device " + std::to_string(devices.at(fullest.rank)) +
+                                           " of " + format(*metrics.memory_capacity),
+                                       !metrics.fits_in_memory}
+                            : unknown_memory(result)};
   if (largest->peak_stash > Bytes(0)) {
     headlines[2].note += "; at most " + format(largest->peak_stash) + ", on device " +
                          std::to_string(devices.at(largest->rank));

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "sim/measure/collect.h"
+#include "sim/measure/explained.h"
 #include "sim/measure/metrics.h"
 #include "sim/measure/periods.h"
 #include "sim/measure/self_check.h"
@@ -24,10 +25,8 @@ namespace interlock {
 namespace {
 
 constexpr std::int64_t kMostTasksLogged = 2'000'000;  // for a report
-constexpr std::int64_t kFewTasks =
-    100'000;                    // fit in a cache: cheaper kept than run again, explained at once
-constexpr int kStepsMore = 4;   // than wanted, to look for a repeat in
-constexpr int kStepsAhead = 5;  // that show most repeats
+constexpr int kStepsMore = 4;                         // than wanted, to look for a repeat in
+constexpr int kStepsAhead = 5;                        // that show most repeats
 constexpr int kStepsAlike =
     3;  // that show the repeat of a run whose steps are alike from the first
 constexpr std::int64_t kMostTasksInReport = 5'000'000;
@@ -47,7 +46,7 @@ struct LoggedRun {
 
   LoggedRun(Program made, const MeasureInputs& inputs, bool keep_log)
       : program(std::move(made)), steps(program) {
-    logged = count_tasks(program) <= (keep_log ? kMostTasksLogged : kFewTasks);
+    logged = count_tasks(program) <= (keep_log ? kMostTasksLogged : kMostTasksExplained);
     if (inputs.long_step) batches.emplace(program);
     TraceSink step_sink{.span = [this](const Span& span) {
       steps.add(span);
@@ -246,7 +245,7 @@ Measurement measurement_of(LoggedRun& run, const StepWindow& window, const TimeW
   result.metrics.engine = run.summary.engine;
   result.metrics.tasks = run.summary.tasks;
   result.metrics.makespan = run.summary.makespan;
-  if (inputs.explain && run.summary.tasks <= kFewTasks) {
+  if (inputs.explain && run.summary.tasks <= kMostTasksExplained) {
     result.metrics.explanation = explain(run.program, run.log, times, window.steps);
   }
   result.program = std::move(run.program);
@@ -316,7 +315,7 @@ RhythmicMeasurement measure_run(const ProgramOfSteps& lower, const MeasureInputs
   const bool whole = inputs.steps == 1;
   Program program = lower(whole ? 1 : inputs.steps + kStepsMore, kAnyTicks);
   const auto steady = whole ? std::optional(kWholeRun) : look_ahead(program, inputs);
-  const bool explains = inputs.explain && count_tasks(program) <= kFewTasks;
+  const bool explains = inputs.explain && count_tasks(program) <= kMostTasksExplained;
   if (steady && !keep_log && !explains) {
     return measure_known(std::move(program), *steady, inputs);
   }

@@ -143,6 +143,19 @@ TEST_CASE("check says ok for what is right and reports the mistakes of every oth
   }
 }
 
+TEST_CASE("a run too long to be followed says so in the place of its critical path") {
+  const Folder folder;
+  folder.file("toy.json", kPairwise);
+  const auto told = [&](const char* steps) {
+    return run_program({"simulate", "toy.json", "--set", steps}, folder.path()).out;
+  };
+  CHECK(contains(told("training.steps=100"), "\nCritical path "));
+  CHECK(!contains(told("training.steps=100"), "not followed"));
+  const std::string longer = told("training.steps=20000");
+  CHECK(contains(longer, "\nCritical path    not followed"));
+  CHECK(contains(longer, " tasks, more than 100 k; fewer training.steps"));
+}
+
 TEST_CASE("check counts the scenarios of a sweep") {
   std::string sweep = kPairwise;
   sweep.insert(sweep.rfind('}'), R"(, "sweep": {"training.steps": [1, 2, 3]})");
