@@ -122,7 +122,7 @@ std::string gains(const Answers& answers, const TableStyle& style, bool all) {
     if (all || tried.gain.value() > kLeastGain * step) shown.push_back(&tried);
   }
   std::string text = paragraph("One step better, simulated again", Ink::Strong, style);
-  text += paint("    gain        step", Ink::Faint, style) + "\n";
+  text += paint("   saves        step", Ink::Faint, style) + "\n";
   if (shown.empty()) text += "Nothing that was tried makes the step shorter.\n";
   text += change_lines(shown, answers, style);
   if (answers.untried > 0) {
@@ -132,7 +132,7 @@ std::string gains(const Answers& answers, const TableStyle& style, bool all) {
   const std::size_t left = answers.changes.size() - shown.size();
   if (left > 0) {
     text += paragraph(
-        std::to_string(left) + " other changes gain less than 0.05%, or lose; --all shows them.",
+        std::to_string(left) + " other changes save less than 0.05%, or lose; --all shows them.",
         Ink::Faint, style);
   }
   return text;
@@ -176,7 +176,9 @@ std::string answers_text(const Answers& answers, const TableStyle& style, bool a
   text += time_list("A step, as the busiest device spends it", answers.baseline.limits.parts,
                     answers, style);
   text += time_list("Along the critical path", answers.baseline.limits.path, answers, style);
-  for (const std::string& line : unexplained(answers)) text += paragraph(line, Ink::Faint, style);
+  const std::vector<std::string> notes = unexplained(answers);
+  for (const std::string& line : notes) text += paragraph(line, Ink::Faint, style);
+  if (!notes.empty()) text += "\n";
   if (!metrics.devices.empty()) text += device_lines(answers, style);
   return text + gains(answers, style, all) + room(answers, style);
 }

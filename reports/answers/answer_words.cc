@@ -8,6 +8,7 @@
 #include "reports/words/mesh_words.h"
 #include "reports/words/op_words.h"
 #include "reports/words/palette.h"
+#include "sim/measure/explained.h"
 
 namespace interlock {
 namespace {
@@ -161,9 +162,12 @@ std::vector<std::string> unexplained(const Answers& answers) {
                         "change."
         : result.measurement.metrics.explanation
             ? "No critical path: the run is not known op by op."
-            : "No critical path and no causes of waiting: the run has " +
+        : result.measurement.metrics.tasks > kMostTasksExplained
+            ? "No critical path and no causes of waiting: the run has " +
                   format_number(static_cast<double>(result.measurement.metrics.tasks)) +
-                  " tasks, or replays old inputs. Fewer training.steps make it shorter.");
+                  " tasks, more than " + format_number(static_cast<double>(kMostTasksExplained)) +
+                  "; fewer training.steps make it shorter."
+            : "No critical path and no causes of waiting: the schedule replays old inputs.");
   }
   if (scenario.trace()) {
     lines.emplace_back("A workload was written down as it ran: only the machine can change.");

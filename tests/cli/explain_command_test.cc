@@ -61,11 +61,12 @@ TEST_CASE("promised gains equal separate runs of simulate with the printed setti
   CHECK(check_promises("examples/gpt3-175b-1024-a100.json", 9, fewer) > 4);
 }
 
-TEST_CASE("the text names the limit, every gain and what to type") {
+TEST_CASE("the text names the limit, what every change saves and what to type") {
   const Outcome run = run_program({"explain", "examples/four-equal-stages.json"}, SCENARIOS_FOLDER);
   CHECK(run.exit_code == 0);
-  for (const char* words : {"Limited by", "Along the critical path", "One step better",
-                            "--set training.strategy.kind=interlocking"}) {
+  for (const char* words :
+       {"Limited by", "Along the critical path", "One step better", "\n   saves        step\n",
+        "--set training.strategy.kind=interlocking"}) {
     CAPTURE(words);
     CHECK(run.out.find(words) != std::string::npos);
   }
