@@ -88,6 +88,10 @@ std::optional<ModelObject> read_model_file(const std::string& path, const JsonNo
     report(diagnostics, {document.get(), ""}, "no model; expected an object with a \"kind\"");
     return std::nullopt;
   }
+  if (document->find("kind") == nullptr && document->find("training") != nullptr) {
+    report(diagnostics, model, path + " is a scenario; expected a model's name or file");
+    return std::nullopt;
+  }
   if (of_zoo) place_at(*model.value, *document);
   const JsonNode node = {document.get(), of_zoo ? model.path : ""};
   return ModelObject{node, name_of_file(path), std::move(document)};

@@ -94,16 +94,21 @@ std::string wise_digits(const std::string& name) {
 }
 
 /// Returns the place of the kind that `node` names; -1 and a diagnostic if there is none.
-int read_name(const JsonNode& node, Diagnostics& diagnostics) {
-  const std::string& name = node.value->text;
-  if (const std::string n = wise_digits(name); !n.empty()) {
-    report(diagnostics, node,
-           "unknown name " + in_quotes(name) +
-               "; expected {\"kind\": \"interlocking\", \"n_wise\": " + n + "}");
-    return -1;
+int read_kind_of(const JsonNode& node, Diagnostics& diagnostics) {
+  const std::string n =
+      node.value->kind == JsonValue::Kind::String ? wise_digits(node.value->text) : "";
+  if (n.empty()) {
+    return read_choice(node, contract_names(kStrategyPath, "kind"), diagnostics).value_or(-1);
   }
-  const int kind =
-      read_choice(node, contract_names(kStrategyPath, "kind"), diagnostics).value_or(-1);
+  report(diagnostics, node,
+         "unknown name " + in_quotes(node.value->text) +
+             "; expected {\"kind\": \"interlocking\", \"n_wise\": " + n + "}");
+  return -1;
+}
+
+/// Returns what read_kind_of() does of a strategy that is its name alone.
+int read_name(const JsonNode& node, Diagnostics& diagnostics) {
+  const int kind = read_kind_of(node, diagnostics);
   if (kind >= 0 && kKinds[kind] == StrategyKind::Chunked) {
     report(diagnostics, node, "how many chunks? expected {\"kind\": \"chunked\", \"chunks\": 2}");
   } else if (kind >= 0 && kKinds[kind] == StrategyKind::BackLink) {
@@ -128,7 +133,9 @@ StrategyKeys read_strategy(const JsonNode& node, Diagnostics& diagnostics) {
   if (kind >= 0) keys.strategy.kind = kKinds[kind];
   if (node.value->kind == JsonValue::Kind::Object) {
     Section section(contract_object(kStrategyPath), node, diagnostics);
-    if (section.require("kind", "a strategy")) kind = section.choice("kind", -1);
+    if (const auto named = section.require("kind", "the name of a strategy, e.g. interlocking")) {
+      kind = read_kind_of(*named, diagnostics);
+    }
     if (kind >= 0) keys.strategy.kind = kKinds[kind];
     read_object(section, keys, kind);
     section.finish();

@@ -67,13 +67,16 @@ std::string head(const Starter& starter) {
   if (!starter.share.empty()) text += "// Note: " + starter.share + ".\n";
   if (!starter.borrowed.empty()) text += "// Note: " + starter.borrowed + ".\n";
   if (starter.plans == 0) return text;
-  const std::string memory = format(starter.peak_memory) + " of " + format(starter.memory);
+  const bool known = starter.peak_memory > Bytes(0);
+  const std::string memory = known ? format(starter.peak_memory) + " of " + format(starter.memory)
+                                   : "in memory that is unknown, as the model has times only";
   text +=
       "// Among " + std::to_string(starter.plans) + " plans of 1F1B and ZeRO 1 this one is the ";
   if (starter.fits_well) {
-    text += "fastest that fits well: " + format(starter.step_time) + " a step, " + memory + ".\n" +
+    text += std::string(known ? "fastest that fits well: " : "fastest: ") +
+            format(starter.step_time) + " a step, " + memory + ".\n" +
             "// Other schedules, ZeRO stages and overlaps: interlock search.\n";
-    if (!starter.reserve.empty()) text += "// Left free: " + starter.reserve + ".\n";
+    if (known && !starter.reserve.empty()) text += "// Left free: " + starter.reserve + ".\n";
   } else if (starter.fits) {
     text += "leanest, and fits with little room: " + format(starter.step_time) + " a step, " +
             memory + ".\n";

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "models/config_file.h"
 #include "scenarios/contract/key_places.h"
 #include "scenarios/load/loader.h"
 #include "scenarios/sweep/sweep_plan.h"
@@ -39,6 +40,19 @@ void refuse_result(const JsonValue& document) {
   throw Error(file + " is a result; expected a scenario (interlock report " + file + " shows it)");
 }
 
+/// Throws: Error if `document` is a model or a machine alone, of which a scenario has both.
+void refuse_part(const JsonValue& document) {
+  for (const char* section : {"model", "cluster", "training", "workload", "jobs", "sweep"}) {
+    if (document.find(section) != nullptr) return;
+  }
+  const bool model = document.find("kind") != nullptr || is_config(document);
+  if (!model && document.find("device") == nullptr) return;
+  const std::string file = document.file ? *document.file : "the document";
+  throw Error(file + " is a " + (model ? "model" : "machine") +
+              "; expected a scenario: interlock init --model " + (model ? file : "gpt2-xl") +
+              " --machine " + (model ? "dgx-h100" : file) + " --devices 8 --out scenario.json");
+}
+
 }  // namespace
 
 Question load_point(std::shared_ptr<const JsonValue> document) {
@@ -55,6 +69,7 @@ Question load_point(std::shared_ptr<const JsonValue> document, KnownParts& known
 
 std::vector<Question> load_questions(const JsonValue& document) {
   refuse_result(document);
+  refuse_part(document);
   Diagnostics diagnostics;
   const SweepPlan plan(document, kMostAtOnce, diagnostics);
   std::vector<SweepPoint> points;

@@ -156,6 +156,11 @@ TEST_CASE("init says in a sentence what is missing or wrong") {
       run_program({"init", "--model", "gpt2-xxl", "--machine", "dgx-h100", "--devices", "8"});
   CHECK(model.exit_code == 2);
   CHECK(model.err.find("did you mean") != std::string::npos);
+  const Folder folder;
+  folder.file("s.json", R"({"model": "gpt2", "training": {"strategy": "global"}})");
+  const Outcome scenario = run_program(
+      {"init", "--model", "s.json", "--machine", "dgx-h100", "--devices", "8"}, folder.path());
+  CHECK(scenario.err == "s.json is a scenario; expected a model's name or file\n");
   const Outcome none =
       run_program({"init", "--model", "gpt2", "--machine", "pcie-rtx-3090", "--devices", "0"});
   CHECK(none.exit_code == 2);
@@ -186,6 +191,18 @@ TEST_CASE("a model too large for its devices is written, and the file says that 
       run_program({"init", "--model", "gpt3-175b", "--machine", "dgx-v100-32g", "--devices", "2"});
   CHECK(run.exit_code == 0);
   CHECK(run.out.find("none fits") != std::string::npos);
+}
+
+TEST_CASE("init says that memory is unknown where a model has times only") {
+  const Folder folder;
+  folder.file("m.json", R"({"kind": "profile", "modules": [{"repeat": 4, "forward": "1 ms"}]})");
+  const Outcome run = run_program(
+      {"init", "--model", "m.json", "--machine", "dgx-h100", "--devices", "2"}, folder.path());
+  CHECK(run.exit_code == 0);
+  CHECK(run.out.find(" a step, in memory that is unknown, as the model has times only.\n") !=
+        std::string::npos);
+  CHECK(run.out.find("fits") == std::string::npos);
+  CHECK(run.out.find("// Left free") == std::string::npos);
 }
 
 TEST_CASE("racks that are not filled are told by init, import and search") {

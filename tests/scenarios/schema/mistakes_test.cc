@@ -45,6 +45,18 @@ TEST_CASE("missing sections are named") {
         "bad.json:1: expected an object, got an array");
 }
 
+TEST_CASE("a model or a machine in the place of a scenario is told to be one") {
+  const auto told = [](const char* text) { return mistakes_of(parse_json(text, "it.json")); };
+  const std::string model =
+      "it.json is a model; expected a scenario: interlock init --model it.json --machine dgx-h100 "
+      "--devices 8 --out scenario.json";
+  CHECK(told(R"({"model_type": "llama", "hidden_size": 64})") == model);
+  CHECK(told(R"({"kind": "mlp", "input_size": 5})") == model);
+  CHECK(told(R"({"device": "h100", "port": {}})") ==
+        "it.json is a machine; expected a scenario: interlock init --model gpt2-xl --machine "
+        "it.json --devices 8 --out scenario.json");
+}
+
 TEST_CASE("names of schedules are those of the strategy's family") {
   const std::string global =
       "naive, naive-split, gpipe, terapipe, 1f1b, dualpipe, dualpipe-v, chimera, bitpipe, hanayo, "
@@ -75,6 +87,8 @@ TEST_CASE("a strategy with its N in the name is told as an object") {
   CHECK(mistakes({"training.strategy=3-wise"}) ==
         "set: /training/strategy: unknown name \"3-wise\"; expected {\"kind\": \"interlocking\", "
         "\"n_wise\": 3}");
+  CHECK(mistakes({R"(training.strategy={"kind": "3-wise"})"})
+            .starts_with("set: /training/strategy/kind: unknown name \"3-wise\"; expected {"));
   CHECK(mistakes({"training.strategy=12wise"}).find("\"n_wise\": 12}") != std::string::npos);
   CHECK(mistakes({"training.strategy=wise"}).find("known: global, local") != std::string::npos);
 }
