@@ -60,6 +60,7 @@ struct StepBound {
   Seconds time, in_turn;           // with streams as they are, and if they took turns
   Bytes memory;                    // of the device that takes most
   Bytes fullest, memory_capacity;  // of the fullest device; capacity 0: unknown
+  Bytes kept;                      // see StepEstimate
   Seconds busy;                    // of kernels in a step, a mean over the devices
 };
 
@@ -68,6 +69,7 @@ StepEstimate estimate_of(const StepBound& bound) {
           .memory = bound.memory,
           .fullest = bound.fullest,
           .memory_capacity = bound.memory_capacity,
+          .kept = bound.kept,
           .busy = bound.time > Seconds(0) ? std::min(1.0, bound.busy / bound.time) : 0,
           .expected = std::max(bound.time, bound.in_turn)};
 }
@@ -447,8 +449,7 @@ StepEstimate bound_plan(const Plan& plan, const EnoughKnown& enough) {
   return PlanWork(plan).bound(enough);
 }
 
-StepEstimate bound_layout(const Question& question, const ScheduleFamily& family,
-                          Bytes most_memory) {
+StepEstimate bound_layout(const Question& question, const ScheduleFamily& family) {
   const Training& training = question.training();
   const StrategyKind kind = training.strategy.kind;
   const bool global = kind == StrategyKind::Global;
@@ -461,15 +462,17 @@ StepEstimate bound_layout(const Question& question, const ScheduleFamily& family
   StageCost whole = price_stages(*modules, one, {}, make_roles({}, 1, false)).front();
   const Layout& layout = question.layout;
   apply_zero(layout.data_parallel, layout.layers(), 1, whole);  // the least that there can be
-  apply_offload(training.offload, layout.data_parallel, layout.layers(), whole);
   const double ranks = layout.ranks();
+  StageCost least = whole;
+  apply_offload({.activations = 1, .optimizer = 1}, layout.data_parallel, layout.layers(), least);
+  apply_offload(training.offload, layout.data_parallel, layout.layers(), whole);
   StepBound bound = {.memory = whole.state.total() / ranks,
-                     .memory_capacity = question.cluster.machines.front().device.memory};
+                     .memory_capacity = question.cluster.machines.front().device.memory,
+                     .kept = least.state.total() / ranks};
   // A device begins the backward of a micro-batch when it has done all of its forward. The mean of
   // what devices then hold is no more than the most.
   if (global && family.keeps_stash) bound.memory += (whole.stash - whole.host_stash) / ranks;
   bound.fullest = bound.memory;
-  if (bound.memory > most_memory) return estimate_of(bound);
   const OpTimes times(question);
   OpTime ops;
   Seconds kernels(0);

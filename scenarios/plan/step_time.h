@@ -35,6 +35,7 @@ struct StepEstimate {
   Bytes memory;               // of the device that takes most
   Bytes fullest;              // of the device that takes the largest part of its own
   Bytes memory_capacity;      // of that device; 0: unknown
+  Bytes kept;                 // of LayoutBound: of `memory`, the part that no host can hold
   double busy = 0;            // share of the time in which kernels run, a mean over the devices
   Metrics metrics;            // of Look and Simulation
   bool exact = true;          // false: a Look at what shares links, or at devices that differ
@@ -63,9 +64,7 @@ struct ScheduleFamily {
 };
 
 /// Bounds the steps of every plan that differs from that of `question` in partition, placement and
-/// schedule only: Grade::LayoutBound. The time of those that need more than `most_memory` of a
-/// device stays 0.
-StepEstimate bound_layout(const Question& question, const ScheduleFamily& family,
-                          Bytes most_memory = Bytes(kInfinity));
+/// schedule only: Grade::LayoutBound.
+StepEstimate bound_layout(const Question& question, const ScheduleFamily& family);
 
 }  // namespace interlock

@@ -12,6 +12,7 @@
 #include "scenarios/load/loader.h"
 #include "scenarios/plan/choices.h"
 #include "scenarios/plan/known_prices.h"
+#include "scenarios/search/rank_layouts.h"
 #include "scenarios/sweep/sweep_plan.h"
 
 namespace interlock {
@@ -77,7 +78,8 @@ std::optional<FoundPlan> cut_anew(FoundPlan plan, const SearchRequest& request,
 void take_if_better(FoundPlan found, SearchResult& result) {
   const SearchRequest& request = result.request;
   const PlanEstimate& estimate = found.estimate;
-  if (estimate.too_large || limit_met(request.limits, estimate, Grade::Simulation)) return;
+  const bool alike = !estimate.too_large || result.plans.front().estimate.too_large;
+  if (!alike || limit_met(request.limits, estimate, Grade::Simulation)) return;
   const double worth = 1 + request.worth;
   const PlanValues& values = estimate.values;
   const auto aim = static_cast<std::size_t>(request.aim);
@@ -99,6 +101,20 @@ void cut_best_plan(SearchResult& result, const std::function<void()>& looked) {
   ++result.counts.cut_anew;
   std::optional<FoundPlan> found = cut_anew(best, result.request, looked);
   if (found) take_if_better(*std::move(found), result);
+}
+
+void refine_best(SearchResult& result, const SearchProgress& told) {
+  if (result.plans.empty() || result.stopped || result.request.aim == Aim::Memory) return;
+  const SearchCounts& counts = result.counts;
+  const auto looked = [&] {
+    if (told) told(counts.layouts + counts.plans, counts.layouts + counts.plans);
+  };
+  try {
+    lay_ranks_apart(result, looked);
+    cut_best_plan(result, looked);
+  } catch (const StopSearch&) {
+    result.stopped = true;
+  }
 }
 
 }  // namespace interlock

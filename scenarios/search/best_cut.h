@@ -18,4 +18,7 @@ void take_if_better(FoundPlan found, SearchResult& result);
 /// names partitions. Calls `looked` before each estimate.
 void cut_best_plan(SearchResult& result, const std::function<void()>& looked);
 
+/// Changes the best plan where no rule of the space is good: ranks' layouts, and the cut.
+void refine_best(SearchResult& result, const SearchProgress& told);
+
 }  // namespace interlock

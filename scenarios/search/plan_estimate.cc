@@ -114,6 +114,7 @@ PlanEstimate estimate_of(const Plan& plan, const StepEstimate& step) {
     estimate.memory = fullest_device(metrics).memory;
   }
   price(plan, estimate);
+  estimate.kept_share = share_of(step.kept.value(), estimate.memory_capacity);
   return estimate;
 }
 

@@ -33,6 +33,7 @@ struct PlanEstimate {
   double fullest_memory = 0, memory_capacity = 0;
   std::array<Bytes, kMemoryClasses> memory{};  // of that device, at its peak
   double memory_share = 0;  // the part of its own that it takes at least, as `values` are least
+  double kept_share = 0;    // of a layout's bound: the part that it takes whatever hosts hold
   double usable_share = 1;  // that it may take, see reserve.h; PlanSurvey knows it
   double samples = 0, tokens = 0;   // of a step; 0: unknown
   double mfu = 0, flops_per_s = 0;  // of a device, by the model's flops; 0: unknown

@@ -6,12 +6,13 @@
 #include <map>
 #include <memory>
 #include <tuple>
+#include <utility>
 
 #include "base/error.h"
 #include "scenarios/load/loader.h"
 #include "scenarios/search/best_cut.h"
+#include "scenarios/search/offload_search.h"
 #include "scenarios/search/plan_survey.h"
-#include "scenarios/search/rank_layouts.h"
 #include "scenarios/simulate/run_scenario.h"
 #include "scenarios/sweep/sweep_plan.h"
 
@@ -29,17 +30,25 @@ constexpr std::size_t kRunnersUp = 5;
 constexpr int kLeaders = 16, kLeadersAtOnce = 4;
 constexpr double kFarTooShort = 1.02;
 
+double value_of(const PlanEstimate& estimate, Aim aim) {
+  return estimate.values[static_cast<std::size_t>(aim)];
+}
+
 class PlanSearch {
  public:
   PlanSearch(const JsonValue& document, const SearchRequest& request, const Workers& workers,
              const SearchProgress& told)
+      : PlanSearch(PlanSpace(document, request), request, workers, told) {}
+  PlanSearch(PlanSpace space, const SearchRequest& request, const Workers& workers,
+             const SearchProgress& told)
       : request_(request),
-        space_(document, request_),
+        space_(std::move(space)),
         survey_(space_, request_, workers),
         progress_(told) {}
 
   SearchResult run() {
     begin();
+    if (least_.empty()) refuse_empty(result_.counts, space_.batch());
     try {
       while (step()) tell(result_.counts.layouts + done_);
       leave_unjudged();
@@ -54,12 +63,23 @@ class PlanSearch {
     return std::move(result_);
   }
 
-  /// Returns whether hosts may make room where no plan was within the memory.
-  bool can_offload() const { return space_.can_offload(); }
+  /// Searches with the `offloads` those layouts of `without` that had too little memory for some
+  /// plan, may have enough where hosts hold what they may, and take less of the aim than
+  /// `request.to_beat`, if that is known.
+  PlanSearch(const PlanSearch& without, const std::vector<JsonValue>& offloads,
+             const SearchRequest& request, const Workers& workers, const SearchProgress& told)
+      : PlanSearch(without.space_.with_offload(without.tight_layouts(request), offloads), request,
+                   workers, told) {
+    for (const std::size_t layout : without.tight_layouts(request)) {
+      least_.insert(least_.end(), offloads.size(), without.bounds_[layout].least);
+    }
+  }
+
+  bool has_layouts() const { return !space_.layouts().empty(); }
 
  private:
   double key(const Candidate& candidate) const {
-    return candidate.estimate.values[static_cast<std::size_t>(request_.aim)];
+    return value_of(candidate.estimate, request_.aim);
   }
 
   /// Tells of `done` layouts and plans.
@@ -79,24 +99,46 @@ class PlanSearch {
     return candidate.grade == Grade::LayoutBound ? survey_.orders(candidate.layout).size() : 1;
   }
 
+  std::vector<std::size_t> tight_layouts(const SearchRequest& request) const {
+    std::vector<std::size_t> layouts;
+    for (std::size_t i = 0; i < bounds_.size() && space_.can_offload(); ++i) {
+      const bool slow = request.to_beat && bounds_[i].least >= *request.to_beat;
+      if (bounds_[i].lacks_memory && bounds_[i].has_room && !slow) layouts.push_back(i);
+    }
+    return layouts;
+  }
+
+  /// Returns whether the plans of a layout may have room if hosts hold all that they may.
+  bool has_room(const PlanEstimate& bound) const {
+    if (!request_.limits.memory) return bound.kept_share <= bound.usable_share;
+    return bound.kept_share * bound.memory_capacity <= request_.limits.memory->value();
+  }
+
   void begin() {
     const std::size_t layouts = space_.layouts().size();
     SearchCounts& counts = result_.counts;
     counts.layouts = layouts;
     counts.left_out = space_.left_out();
+    bounds_.resize(layouts);
     for (std::size_t i = 0; i < layouts; ++i) counts.plans += survey_.orders(i).size();
-    if (layouts == 0) {
-      throw Error(
-          "no plan is possible: no layout of the devices has replicas among which the batch "
-          "of " +
-          std::to_string(space_.batch()) +
-          " samples divides; expected another batch, other devices, or values of "
-          "\"search\" that fit each other: tensor x pipeline x context x data = devices");
+    for (std::size_t i = 0; i < least_.size(); ++i) {
+      Candidate candidate = {.grade = Grade::LayoutBound, .layout = i, .borrowed = true};
+      candidate.estimate.values[static_cast<std::size_t>(request_.aim)] = least_[i];
+      put(candidate);
     }
+    if (least_.empty()) bound_layouts();
+  }
+
+  void bound_layouts() {
+    const std::size_t layouts = space_.layouts().size();
     const std::vector<Findings> findings =
         survey_.bound_layouts([&](std::size_t bounded) { tell(bounded); });
     for (std::size_t i = 0; i < layouts; ++i) {
       const Candidate candidate = {.grade = Grade::LayoutBound, .layout = i};
+      if (!findings[i].estimates.empty() && findings[i].estimates.front()) {
+        const PlanEstimate& bound = *findings[i].estimates.front();
+        bounds_[i] = {.least = value_of(bound, request_.aim), .has_room = has_room(bound)};
+      }
       if (repeats(i, findings)) {
         count(candidate);
         lose(candidate, Loss::Identical);
@@ -104,10 +146,6 @@ class PlanSearch {
         take(candidate, findings[i], true);
       }
     }
-    if (counts.refused < counts.plans) return;
-    throw Error("no plan of the " + std::to_string(counts.plans) + " that were tried is possible" +
-                (counts.refusal.empty() ? "; expected values of \"search\" that fit each other"
-                                        : "; the first: " + counts.refusal));
   }
 
   /// Returns whether the plans of `layout` are those of a layout before it, and notes it there.
@@ -205,6 +243,7 @@ class PlanSearch {
   void put(const Candidate& known) {
     const auto loss = limit_met(request_.limits, known.estimate, known.grade);
     if (loss) return lose(known, *loss);
+    if (request_.to_beat && key(known) >= *request_.to_beat) return lose(known, Loss::Dominated);
     queue_.push_back(known);
     std::push_heap(queue_.begin(), queue_.end(), later());
   }
@@ -224,7 +263,9 @@ class PlanSearch {
     result_.counts.lost[static_cast<std::size_t>(known.grade)][static_cast<std::size_t>(loss)] +=
         plans(known);
     done_ += plans(known);
-    if (loss != Loss::Memory || known.grade == Grade::LayoutBound) return;
+    if (loss != Loss::Memory) return;
+    bounds_[known.layout].lacks_memory = true;
+    if (known.grade == Grade::LayoutBound) return;
     std::vector<FoundPlan>& closest = result_.closest;
     const auto memory = [](const PlanEstimate& estimate) {
       return estimate.values[static_cast<std::size_t>(Aim::Memory)];
@@ -349,12 +390,17 @@ class PlanSearch {
     return true;
   }
 
+  void take_better(Candidate candidate, const Findings& findings) {
+    const bool first = std::exchange(candidate.borrowed, false);
+    take(candidate, findings, first);
+  }
+
   /// Takes better numbers of `round`. What is not known when the search is stopped waits again.
   void know_better(const std::vector<Candidate>& round) {
     std::vector<Findings> findings(round.size());
     const auto take_known_ones = [&] {
       for (std::size_t i = 0; i < round.size(); ++i) {
-        if (findings[i].known) take(round[i], findings[i], false);
+        if (findings[i].known) take_better(round[i], findings[i]);
       }
     };
     try {
@@ -456,24 +502,38 @@ class PlanSearch {
   std::optional<Candidate> best_known_;  // as a search is stopped that has proven none
   std::map<std::size_t, std::vector<std::size_t>>
       repeated_;  // layouts, by the one that they repeat
+  /// What is known of a layout as offload may be of use to it.
+  struct OffloadBound {
+    double least = 0;           // of the aim
+    bool has_room = false;      // where hosts hold all that they may
+    bool lacks_memory = false;  // some plan without offload
+  };
+  std::vector<OffloadBound> bounds_;  // by layout
+  std::vector<double> least_;         // of the aim, by layout, where it is known from `without`
   SearchResult result_;
   std::size_t done_ = 0;
 };
 
-bool lost_by_memory(const SearchCounts& counts) {
-  return std::any_of(counts.lost.begin(), counts.lost.end(), [](const auto& lost) {
-    return lost[static_cast<std::size_t>(Loss::Memory)] > 0;
-  });
-}
-
-/// Returns the ways to offload that are tried where nothing fits, the cheapest first.
-std::vector<JsonValue> offloads() {
-  std::vector<JsonValue> values;
-  for (const double activations : {0.0, 0.5, 1.0}) {
-    values.push_back(
-        json_object({{"activations", json_number(activations)}, {"optimizer", json_number(1)}}));
+/// Searches the plans that lack memory without offload, as `without` found, for one that beats
+/// those of `result`.
+void search_roomier(const PlanSearch& without, SearchRequest request, const Workers& workers,
+                    const SearchProgress& told, SearchResult& result) {
+  if (!result.plans.empty()) {
+    const double least = value_of(result.plans.front().estimate, request.aim);
+    request.to_beat = least / (1 + request.worth);
+    request.only_best = true;
   }
-  return values;
+  const std::size_t before = result.counts.layouts + result.counts.plans;
+  SearchProgress after;
+  if (told) after = [&](std::size_t done, std::size_t of) { told(before + done, before + of); };
+  PlanSearch search(without, usual_offloads(), request, workers, after);
+  if (!search.has_layouts()) return;
+  try {
+    join_offload(search.run(), result);
+  } catch (const StopSearch&) {
+    if (result.plans.empty()) throw;
+    result.stopped = result.cut_off = true;
+  }
 }
 
 /// Bounds the plan that is closest, the one of `scenario`, in all if its memory alone was bounded.
@@ -483,21 +543,6 @@ void bound_closest(const Question& scenario, PlanEstimate& closest) {
   const double usable = closest.usable_share;
   closest = estimate_by_bound(laid.ordered(), bound_plan(laid.ordered()));
   closest.usable_share = usable;
-}
-
-/// Changes the best plan where no rule of the space is good.
-void refine_best(SearchResult& result, const SearchProgress& told) {
-  if (result.plans.empty() || result.stopped || result.request.aim == Aim::Memory) return;
-  const SearchCounts& counts = result.counts;
-  const auto looked = [&] {
-    if (told) told(counts.layouts + counts.plans, counts.layouts + counts.plans);
-  };
-  try {
-    lay_ranks_apart(result, looked);
-    cut_best_plan(result, looked);
-  } catch (const StopSearch&) {
-    result.stopped = true;
-  }
 }
 
 }  // namespace
@@ -512,24 +557,6 @@ SearchRequest request_of(const JsonValue& document) {
   return request;
 }
 
-std::optional<Loss> limit_met(const PlanLimits& limits, const PlanEstimate& known, Grade grade) {
-  const auto at = [&](Aim aim) { return known.values[static_cast<std::size_t>(aim)]; };
-  if (limits.memory && at(Aim::Memory) > limits.memory->value()) return Loss::Memory;
-  if (!limits.memory && known.memory_share > known.usable_share) return Loss::Memory;
-  if (limits.time && at(Aim::Time) > limits.time->value()) return Loss::Time;
-  if (limits.cost && at(Aim::Cost) > *limits.cost) return Loss::Cost;
-  if (grade != Grade::Simulation) return std::nullopt;
-  if (limits.power && known.power > limits.power->value()) return Loss::Power;
-  if (!known.fits && known.memory_share <= 1) return Loss::HostMemory;
-  return std::nullopt;
-}
-
-std::size_t lost(const SearchCounts& counts, Loss loss) {
-  std::size_t plans = 0;
-  for (const auto& grade : counts.lost) plans += grade[static_cast<std::size_t>(loss)];
-  return plans;
-}
-
 SearchResult search_plans(const JsonValue& document, const Workers& workers,
                           const SearchProgress& told) {
   return search_plans(document, request_of(document), workers, told);
@@ -539,14 +566,8 @@ SearchResult search_plans(const JsonValue& document, const SearchRequest& reques
                           const Workers& workers, const SearchProgress& told) {
   PlanSearch search(document, request, workers, told);
   SearchResult result = search.run();
-  if (result.plans.empty() && lost_by_memory(result.counts) && search.can_offload()) {
-    SearchRequest wider = request;
-    wider.options[kOffload] = offloads();
-    SearchResult roomier = PlanSearch(document, wider, workers, told).run();
-    roomier.counts.left += result.counts.left;  // of those without offload
-    roomier.counts.left_better += unproven(result.counts);
-    if (!roomier.plans.empty()) result = std::move(roomier);
-  }
+  const bool least_memory = !result.plans.empty() && request.aim == Aim::Memory;
+  if (!result.stopped && !least_memory) search_roomier(search, request, workers, told, result);
   refine_best(result, told);
   if (!result.plans.empty()) result.closest.clear();
   FoundPlan* const first = !result.plans.empty()     ? &result.plans.front()

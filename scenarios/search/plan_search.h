@@ -67,6 +67,10 @@ struct SearchCounts {
   std::string failure;         // how: of the first
 };
 
+/// Adds all numbers, and takes the first refusal and the first failure.
+SearchCounts& operator+=(SearchCounts& counts, const SearchCounts& more);
+/// Throws: Error if `counts` have no plan that the loader takes, for a batch of `batch` samples.
+void refuse_empty(const SearchCounts& counts, int batch);
 /// Returns the plans that were looked at no further because of `loss`.
 std::size_t lost(const SearchCounts& counts, Loss loss);
 /// Returns the plans that may be better than the best, or, if there is none, be one.

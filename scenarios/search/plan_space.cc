@@ -345,6 +345,19 @@ bool PlanSpace::can_offload() const {
   return has_hosts_ && !is_written(kOffload) && request_.options.count(kOffload) == 0;
 }
 
+PlanSpace PlanSpace::with_offload(const std::vector<std::size_t>& layouts,
+                                  const std::vector<JsonValue>& offloads) const {
+  PlanSpace space = *this;
+  space.layouts_.clear();
+  for (const std::size_t layout : layouts) {
+    for (const JsonValue& offload : offloads) {
+      space.layouts_.push_back(layouts_[layout]);
+      space.layouts_.back().options.push_back({kOffload, offload});
+    }
+  }
+  return space;
+}
+
 /// Returns whether an option means anything to `layout`.
 bool PlanSpace::applies(const std::string& path, const PlanLayout& layout) const {
   const bool zero = layout.zero_stage > 0;

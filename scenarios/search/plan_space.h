@@ -78,6 +78,9 @@ class PlanSpace {
   int batch() const { return batch_; }  // samples of a step
   /// Returns whether hosts have memory that neither scenario nor request says how to use.
   bool can_offload() const;
+  /// Returns the space of the plans of `layouts` of this one, each with one of `offloads`.
+  PlanSpace with_offload(const std::vector<std::size_t>& layouts,
+                         const std::vector<JsonValue>& offloads) const;
   std::vector<WorkOrder> orders(const PlanLayout& layout) const;
   std::vector<Setting> settings(const PlanLayout& layout, const WorkOrder& order) const;
   /// Returns the scenario of a plan.

@@ -172,17 +172,13 @@ class Surveyor {
       try {
         Plan plan = {.question = question_of(layout, order)};  // a bound needs no partition
         plan.micro_batches = plan.question.training().micro_batches;
-        const Bytes capacity = plan.question.cluster.machines.front().device.memory;
         const double usable = usable_share_of(plan.question);
-        const Bytes most = request_.limits.memory.value_or(capacity > Bytes(0) ? usable * capacity
-                                                                               : Bytes(kInfinity));
         // A program that plans are to be told may take one of two ways to say the same.
         const bool repeats = plan.question.layout.data_parallel.zero_stage == 2 &&
                              !request_.check_use && space_.with_less_zero(layout) &&
                              adds_up_whole_gradients(plan.question, orders_[layout]);
         const StepEstimate bound =
-            repeats ? StepEstimate{}
-                    : bound_layout(plan.question, family_of(orders_[layout]), most);
+            repeats ? StepEstimate{} : bound_layout(plan.question, family_of(orders_[layout]));
         PlanEstimate estimate = estimate_by_bound(plan, bound);
         estimate.repeats = repeats;
         return {{told(estimate, usable)}, ""};
@@ -247,6 +243,7 @@ class Surveyor {
   }
 
   ToldFindings better(const Candidate& candidate) {
+    if (candidate.borrowed) return bound_of_layout(candidate.layout);
     if (candidate.grade == Grade::LayoutBound) return bounds_of_plans(candidate.layout);
     const LaidOut laid = laid_out(candidate.layout, orders_[candidate.layout][candidate.order]);
     const bool bounded = candidate.grade == Grade::PlanBound;

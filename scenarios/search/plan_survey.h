@@ -22,6 +22,7 @@ struct Candidate {
   Grade grade = Grade::LayoutBound;
   std::size_t layout = 0, order = 0;
   PlanEstimate estimate;
+  bool borrowed = false;  // of LayoutBound: that of the layout without offload
 };
 
 /// Estimates of one candidate, or why there are none.
@@ -39,17 +40,17 @@ using Heard = std::function<void()>;
 
 class PlanSurvey {
  public:
-  /// REQUIRES: `space` and `request` outlive it. Bounds of layouts that need more memory of a
-  /// device than the limits leave have no time.
+  /// REQUIRES: `space` and `request` outlive it.
   PlanSurvey(const PlanSpace& space, const SearchRequest& request, const Workers& workers);
 
   const std::vector<WorkOrder>& orders(std::size_t layout) const { return orders_[layout]; }
 
   /// Returns a bound of each layout for all of its plans.
   std::vector<Findings> bound_layouts(const LayoutsBounded& told);
-  /// Finds better numbers of `candidates`: of a layout the bounds of all its plans, else one
-  /// estimate; of a plan whose bound is known none where check_use() of the request refuses it.
-  /// `findings` has room for each, and keeps those that there are when `heard` ends the survey.
+  /// Finds better numbers of `candidates`: of a layout whose bound is borrowed its own, of another
+  /// layout the bounds of all its plans, else one estimate; of a plan whose bound is known none
+  /// where check_use() of the request refuses it. `findings` has room for each, and keeps those
+  /// that there are when `heard` ends the survey.
   void know_better(const std::vector<Candidate>& candidates, const Heard& heard,
                    std::vector<Findings>& findings);
 

@@ -66,8 +66,9 @@ struct SearchCounts;
 struct SearchRequest {
   Aim aim = Aim::Time;
   PlanLimits limits;
-  double worth = 0.01;     // share by which a plan must beat each faster one in something
-  bool only_best = false;  // nothing but the best plan is asked for
+  double worth = 0.01;            // share by which a plan must beat each faster one in something
+  bool only_best = false;         // nothing but the best plan is asked for
+  std::optional<double> to_beat;  // no plan whose aim takes as much is of use
   double most_flows = kFlowsOfSimulation, most_flows_of_leader = kFlowsOfLeader;
   double effort_beyond = kEffortBeyond;
   std::vector<int> devices, tensor, pipeline, data, context, expert, expert_tensor;
