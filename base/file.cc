@@ -251,6 +251,18 @@ void write_file(const std::string& path, const TextSource& contents) {
   if (failed != 0) fail(path, "cannot be written", failed);
 }
 
+void require_writable(const std::string& path) {
+  const std::string target = behind_links(path);
+  struct stat old = {};
+  if (::stat(target.c_str(), &old) == 0 && !S_ISREG(old.st_mode)) return;  // written in place
+  Temporary made;
+  const Descriptor out(create_beside(target, made.name));
+  if (out.get() >= 0) return;
+  const int reason = errno;
+  made.name.clear();
+  fail(path, "cannot be written", reason);
+}
+
 std::string data_folder(std::string_view name) {
   namespace fs = std::filesystem;
   const char* set = std::getenv("INTERLOCK_DATA");

@@ -37,6 +37,8 @@ using TextSource = std::function<void(const TextSink&)>;
 /// Writes a text that is too large for memory, piece by piece. If `contents` throws, `path` stays
 /// as it was.
 void write_file(const std::string& path, const TextSource& contents);
+/// Throws: Error if write_file() could not create the file `path`; leaves none behind.
+void require_writable(const std::string& path);
 
 /// Returns the folder of shipped data `name`, e.g. "models/zoo": under $INTERLOCK_DATA if set, else
 /// where own_file() was installed, in share/interlock/, else in the source tree it was built from.

@@ -28,8 +28,8 @@ constexpr const char* kExamples =
   interlock sweep SCENARIO --set parallel.pipeline=2,4,8 --set training.micro_batches=8..64..8
 
 docs/reference.md explains every key of a scenario, docs/result.md every key of a result.
-Exit codes: 0 success, 2 a mistake in the input, 130 interrupted, 1 a bug in interlock (or,
-of validate published --check, a missed target).)";
+Exit codes: 0 success, 2 a mistake in the input (or no size of plan that fits), 130 interrupted,
+1 a bug in interlock (or, of validate published --check, a missed target).)";
 
 /// The commands and what each does when its options have been read.
 class CommandLine {

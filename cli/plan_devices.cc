@@ -58,13 +58,14 @@ bool plan_devices(const PlanOptions& options) {
   if (!options.quiet && options.json != "-") print(sizing_text(sizing, terminal_style()));
   if (!options.html.empty()) write_told(options.html, sizing_html(sizing), options.quiet);
   if (!options.figure.empty() && sizing.ranking.empty()) {
-    tell("--figure: no size fits, so there is nothing to draw");
+    tell("--figure: nothing is drawn");
   } else if (!options.figure.empty()) {
     write_told(options.figure, converted(line_chart_svg(sizing_chart(sizing)), format),
                options.quiet);
   }
   write_json(options.json, sizing_json(sizing), options.quiet);
   if (sizing.stopped && !options.quiet) tell("interrupted: sizes are missing");
+  if (!sizing.stopped && sizing.ranking.empty()) throw Error("no size fits");
   return !sizing.stopped;
 }
 

@@ -72,6 +72,11 @@ void check_output(const char* option, const std::string& file) {
   if (access(parent.c_str(), W_OK) != 0 && access(path.c_str(), W_OK) != 0) {
     throw Error(who + "cannot write in the folder " + in_quotes(parent.string()));
   }
+  try {
+    require_writable(file);
+  } catch (const Error& error) {
+    throw Error(std::string(option) + " " + error.what());
+  }
 }
 
 void check_apart(const char* option, const std::string& path, const std::string& read) {

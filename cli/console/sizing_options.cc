@@ -94,14 +94,33 @@ std::vector<SizedMachine> machines_of(const PlanOptions& options) {
   return machines;
 }
 
+/// Returns the time of `text`: days, or a time with its unit.
+Seconds days_of(const std::string& text) {
+  double days = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, failed] = std::from_chars(text.data(), end, days);
+  Seconds time(days * kSecondsOfDay);
+  bool known = failed == std::errc{};
+  if (known && rest != end) {
+    const std::string unit(rest + (*rest == ' ' ? 1 : 0), end);
+    const std::optional<WrittenQuantity> written = parse_quantity(text);
+    known = unit == "d" || unit == "day" || unit == "days";
+    if (written && written->dimension == WrittenQuantity::Dimension::Time) {
+      known = true;
+      time = Seconds(written->value);
+    }
+  }
+  if (known && time > Seconds(0) && time < Seconds(kInfinity)) return time;
+  throw Error("--days " + in_quotes(text) +
+              ": expected a number of days above 0, or a time with its unit, e.g. --days 30 or "
+              "--days '36 h'");
+}
+
 }  // namespace
 
 SizingQuestion sizing_question(const PlanOptions& options) {
   if (options.tokens.empty() == options.samples.empty()) {
     throw Error("expected one of --tokens and --samples, e.g. --tokens 15e12");
-  }
-  if (options.days && !(*options.days > 0)) {
-    throw Error("--days: expected a number above 0, e.g. --days 30");
   }
   SizingQuestion question{.model = options.model,
                           .machines = machines_of(options),
@@ -118,7 +137,7 @@ SizingQuestion sizing_question(const PlanOptions& options) {
     question.batch = count_of("--batch", options.batch, question.in_samples ? 1000 : 1024,
                               question.in_samples ? "1024" : "4M or 4194304");
   }
-  if (options.days) question.aims.time = Seconds(*options.days * kSecondsOfDay);
+  if (!options.days.empty()) question.aims.time = days_of(options.days);
   if (!options.budget.empty()) question.aims.budget = parse_budget(options.budget);
   return question;
 }

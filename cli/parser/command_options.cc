@@ -126,7 +126,8 @@ void add_plan(Command& command, PlanOptions& options) {
               "tokens of a sample; default: as the model says", "N", {.least = 1});
   command.add("--weak", &options.weak,
               "the batch is that of the smallest size, and grows with the devices");
-  command.add("--days", &options.days, "recommend the cheapest size that is done in time", "N");
+  command.add("--days", &options.days,
+              "recommend the cheapest size that is done in time: 30, or '36 h'", "N");
   command.add("--budget", &options.budget, "recommend the quickest within it: '2e6 USD'", "MONEY");
   command.add("--price", &options.prices,
               "of a device: '2.50 USD/h', or of one machine: 'dgx-h100=2.50 USD/h'", "PRICE");

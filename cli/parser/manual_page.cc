@@ -73,7 +73,8 @@ constexpr const char* kEnd =
     ".SH ENVIRONMENT\n.TP\n\\fBINTERLOCK_DATA\\fR\nfolder of models, machines, scenarios and the "
     "schema, in place of the installed one\n.TP\n\\fBNO_COLOR\\fR\nif set, nothing is coloured\n"
     ".SH EXIT STATUS\n.TP\n0\nsuccess\n.TP\n1\na bug in interlock, or a target that was to be "
-    "checked is missed\n.TP\n2\na mistake in the input\n.TP\n130\ninterrupted by Ctrl\\-C\n";
+    "checked is missed\n.TP\n2\na mistake in the input, or no size of plan that "
+    "fits\n.TP\n130\ninterrupted by Ctrl\\-C\n";
 
 }  // namespace
 

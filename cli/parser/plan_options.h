@@ -17,7 +17,7 @@ struct PlanOptions {
   std::string batch;                  // "4M"
   int sequence_length = 0;
   bool weak = false;
-  std::optional<double> days;
+  std::string days;                 // "30", "4 weeks"
   std::string budget;               // "2e6 USD"
   std::vector<std::string> prices;  // "2.50 USD/h" of all machines, "dgx-h100=2.50 USD/h" of one
   std::string mtbf;                 // "6334 h"

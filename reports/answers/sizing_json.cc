@@ -30,6 +30,8 @@ Json row_json(const Sizing& sizing, std::size_t index) {
   json["proven"] = row.proven;
   json["left_out"] = row.left_out.empty() ? Json(nullptr) : Json(clean_utf8(row.left_out));
   json["on_front"] = row.on_front;
+  const std::optional<bool> within = wholly_within(sizing, row);
+  json["range_within"] = within ? Json(*within) : Json(nullptr);
   json["efficiencies_of"] = row.borrowed ? clean_utf8(row.borrowed->from) : "its own";
   add_confidence(json, row.confidence);
   if (row.fits) {

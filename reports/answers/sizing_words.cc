@@ -56,6 +56,10 @@ std::string reason(const Sizing& sizing, bool within) {
     return larger ? "time x cost is least: more devices add more to the cost than they save in time"
                   : "time x cost is least of the sizes that fit";
   }
+  if (within && sizing.safer) {
+    return (aims.time ? "the cheapest" : "the quickest") +
+           (" whose whole range is within " + aim_words(aims)) + left;
+  }
   if (within) {
     return (aims.time ? "the cheapest within " : "the quickest within ") + aim_words(aims) + left;
   }
@@ -73,6 +77,20 @@ std::string reason(const Sizing& sizing, bool within) {
           : aims.time              ? "; this one is the quickest"
                                    : "; this one is the cheapest") +
          excess;
+}
+
+/// Says what `row` takes at the upper end of its range, of what was asked for. REQUIRES: it is
+/// known.
+std::string reach_words(const Sizing& sizing, const SizedPlan& row) {
+  const SizePrice most = *most_of(sizing, row);
+  const SizingAims& aims = sizing.question.aims;
+  std::string words;
+  if (aims.time) words = format(most.time);
+  if (aims.budget) {
+    words +=
+        (words.empty() ? "" : " and ") + format_number(most.cost) + " " + aims.budget->currency;
+  }
+  return words;
 }
 
 /// Says that the time of `row` is none of a simulation; or "".
@@ -160,6 +178,35 @@ std::string row_words(const SizedPlan& row) {
          plan_words(*row.plan);
 }
 
+namespace {
+
+/// Says that the range of `best`, the recommended size, goes beyond what was asked for, and which
+/// size's does not.
+std::string beyond_words(const Sizing& sizing, const SizedPlan& best) {
+  const SizingAims& aims = sizing.question.aims;
+  const std::string words =
+      "Its range reaches " + reach_words(sizing, best) + ", beyond " + aim_words(aims) + ": ";
+  const std::optional<std::size_t> safe = first_wholly_within(sizing);
+  if (!safe) return words + "no size has a range that is wholly within.";
+  const SizedPlan& row = sizing.rows[*safe];
+  return words + (aims.time ? "the cheapest" : "the quickest") +
+         " whose whole range is within is " + size_words(sizing, row) + ", " + format(row.time) +
+         " (at most " + reach_words(sizing, row) + "), " + cost_words(sizing, row) + " (" +
+         over(cost_of(sizing, row), cost_of(sizing, best)) + ").";
+}
+
+/// Names the sizes that were searched and have no plan at all; or "".
+std::string impossible_words(const Sizing& sizing) {
+  std::string names;
+  for (const SizedPlan& row : sizing.rows) {
+    if (row.plan || !row.searched) continue;
+    names += (names.empty() ? "" : ", ") + name_of(sizing, row);
+  }
+  return names.empty() ? "" : "No plan, see below: " + names + ".";
+}
+
+}  // namespace
+
 std::vector<std::string> recommendation(const Sizing& sizing) {
   if (sizing.ranking.empty()) {
     const bool any = std::ranges::any_of(sizing.rows, &SizedPlan::searched);
@@ -172,15 +219,19 @@ std::vector<std::string> recommendation(const Sizing& sizing) {
   const SizedPlan& best = sizing.rows[sizing.ranking.front()];
   const bool within = (!aims.time || best.time <= *aims.time) &&
                       (!aims.budget || cost_of(sizing, best) <= aims.budget->amount);
+  const bool reaches = within && !wholly_within(sizing, best).value_or(true);
   std::vector<std::string> sentences = {"Recommended: " + size_words(sizing, best) + ", " +
                                         format(best.time) + ", " + cost_words(sizing, best) + ": " +
                                         reason(sizing, within) + unjudged_words(best) + "."};
+  if (reaches) sentences.push_back(beyond_words(sizing, best));
+  if (const std::string none = impossible_words(sizing); !none.empty()) sentences.push_back(none);
   if (sizing.ranking.size() == 1) return sentences;
   const SizedPlan& next = sizing.rows[sizing.ranking[1]];
   sentences.push_back(
       "Next best: " + size_words(sizing, next) + ", " + format(next.time) + " (" +
       over(next.time.value(), best.time.value()) + "), " + cost_words(sizing, next) + " (" +
-      over(cost_of(sizing, next), cost_of(sizing, best)) + ")" + unjudged_words(next) + ".");
+      over(cost_of(sizing, next), cost_of(sizing, best)) + ")" + unjudged_words(next) +
+      (sizing.safer ? "; its range reaches " + reach_words(sizing, next) : "") + ".");
   if (const std::optional<NearTie> tie = near_tie(sizing)) {
     sentences.push_back(
         "A near tie: with steps " + format_percent(tie->share) +
@@ -273,7 +324,8 @@ std::string memory_note(const Sizing& sizing) {
 std::vector<std::string> sizing_notes(const Sizing& sizing) {
   std::vector<std::string> notes;
   if (!sizing.ranking.empty()) {
-    notes.push_back("Best: recommended. Front: every other size takes more time or costs more.");
+    notes.push_back(
+        "Best: recommended. Front: every other size takes more time or costs more, by over 0.1%.");
     if (!sizing.by_money) notes.push_back(why_no_money(sizing));
   }
   for (const std::string& note : basis_notes(sizing)) notes.push_back(note);

@@ -354,10 +354,14 @@ std::string largest_classes(const DeviceMetrics& device) {
   return text;
 }
 
-/// Memory left at the peak; negative where it does not fit.
+/// Memory left at the peak; negative where it does not fit, and in bytes where that is more than
+/// the device has.
 Cell spare_memory(const Metrics& metrics, const DeviceMetrics& device) {
   if (!device.memory_capacity || !knows_memory(metrics)) return {kUnknown};
   const double share = 1 - device.peak_memory / *device.memory_capacity;
+  if (share < -1) {
+    return {"lacks " + format(device.peak_memory - *device.memory_capacity), std::nullopt, true};
+  }
   return {fixed(100 * share, 1), std::nullopt, share < 0};
 }
 

@@ -16,8 +16,10 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "scenarios/ranges/confidence.h"
 #include "scenarios/search/plan_estimate.h"
 #include "scenarios/search/plan_space.h"
@@ -69,7 +71,14 @@ struct SearchCounts {
 
 /// Adds all numbers, and takes the first refusal and the first failure.
 SearchCounts& operator+=(SearchCounts& counts, const SearchCounts& more);
-/// Throws: Error if `counts` have no plan that the loader takes, for a batch of `batch` samples.
+/// Thrown for a space of plans none of which the loader takes.
+struct NoPlanPossible : Error {
+  std::size_t tried = 0;  // plans
+  std::string first;      // refusal, or ""
+  NoPlanPossible(const std::string& text, std::size_t plans, std::string refusal)
+      : Error(text), tried(plans), first(std::move(refusal)) {}
+};
+/// Throws: Error if there are no plans in `counts`, for a batch of `batch` samples; NoPlanPossible.
 void refuse_empty(const SearchCounts& counts, int batch);
 /// Returns the plans that were looked at no further because of `loss`.
 std::size_t lost(const SearchCounts& counts, Loss loss);

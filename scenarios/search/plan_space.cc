@@ -119,6 +119,7 @@ PlanSpace::PlanSpace(JsonValue document, SearchRequest request)
   const ModelGraph graph = build_model(root.child("model"), {}, diagnostics);
   diagnostics.throw_if_any();
   require_known(request_, cluster, file);
+  refuse_reserve(request_, cluster, file);
   refuse_unknown(document_);
   modules_ = static_cast<int>(graph.modules.size());
   has_tokens_ = graph.tokens_per_sample.has_value();

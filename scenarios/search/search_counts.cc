@@ -34,9 +34,11 @@ void refuse_empty(const SearchCounts& counts, int batch) {
         "each other: tensor x pipeline x context x data = devices");
   }
   if (counts.refused < counts.plans) return;
-  throw Error("no plan of the " + std::to_string(counts.plans) + " that were tried is possible" +
-              (counts.refusal.empty() ? "; expected values of \"search\" that fit each other"
-                                      : "; the first: " + counts.refusal));
+  throw NoPlanPossible(
+      "no plan of the " + std::to_string(counts.plans) + " that were tried is possible" +
+          (counts.refusal.empty() ? "; expected values of \"search\" that fit each other"
+                                  : "; the first: " + counts.refusal),
+      counts.plans, counts.refusal);
 }
 
 SearchCounts& operator+=(SearchCounts& counts, const SearchCounts& more) {

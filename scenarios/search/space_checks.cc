@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "scenarios/search/plan_space.h"
 #include "scenarios/sweep/sweep_plan.h"
 
@@ -116,6 +117,18 @@ void refuse_auto(const SearchRequest& request, const std::string& file) {
     throw Error(file +
                 ": /search/schedule: \"auto\" is a search of its own; expected schedules by name, "
                 "and \"auto\" for the plan that is found");
+  }
+}
+
+void refuse_reserve(const SearchRequest& request, const Cluster& cluster, const std::string& file) {
+  if (!request.limits.reserve) return;
+  const Bytes free = request.limits.reserve->process;
+  for (const Machine& machine : cluster.machines) {
+    const Bytes memory = machine.device.memory;
+    if (memory <= Bytes(0) || free < memory) continue;
+    throw Error(file + ": /search/limits/reserve: " + format(free) + " leaves nothing of the " +
+                format(memory) + " of each device of " + cluster.name +
+                "; expected less, e.g. --reserve '6 GiB'");
   }
 }
 

@@ -27,6 +27,9 @@ void refuse_sections(const JsonValue& document, const std::string& file);
 /// Refuses what is itself a search: each plan would be searched anew.
 void refuse_auto(const SearchRequest& request, const std::string& file);
 
+/// Refuses a reserve that leaves tensors no memory of some device.
+void refuse_reserve(const SearchRequest& request, const Cluster& cluster, const std::string& file);
+
 /// Refuses an aim or a limit of a quantity that is unknown.
 void require_known(const SearchRequest& request, const Cluster& cluster, const std::string& file);
 

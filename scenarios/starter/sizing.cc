@@ -7,7 +7,9 @@
 #include "scenarios/starter/sizing.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 #include "base/error.h"
@@ -152,8 +154,8 @@ Starter check_names(const SizingQuestion& question) {
       const JsonValue document = document_of(question, machine, starter);
       check_conditions(document);
       refuse_unknown(document);
-      request_of(document);
       const Cluster cluster = cluster_of(document);
+      refuse_reserve(request_of(document), cluster, "interlock plan");
       if (question.aims.budget) check_budget(*question.aims.budget, machine, cluster);
     } catch (const Error& error) {
       if (mistakes.find(error.what()) == std::string::npos) {
@@ -203,6 +205,26 @@ std::string limits_met(const SearchCounts& counts) {
   return names;
 }
 
+/// Says that no division of `devices` is possible.
+std::string words_of(const NoPlanPossible& none, int devices) {
+  // "file:4: /model/attention_heads: attention_heads 32 cannot be ...; expected ...", one of
+  // several
+  std::string why = none.first.substr(0, none.first.find('\n'));
+  why = why.substr(0, why.find("; expected"));
+  if (const std::size_t path = why.find(": /"); path != why.npos) {
+    why = why.substr(std::min(why.size(), why.find(": ", path + 2) + 2));
+  }
+  const auto power = static_cast<int>(std::bit_floor(static_cast<unsigned>(devices)));
+  std::string words = "no way to divide the work among " + std::to_string(devices) +
+                      (devices == 1 ? " device" : " devices") + " is possible (" +
+                      std::to_string(none.tried) + " plans were tried";
+  if (!why.empty()) words += "; the first: " + why;
+  words += ")";
+  if (power == devices) return words;
+  return words + "; expected another number of devices, such as " + std::to_string(power) + " or " +
+         std::to_string(2 * std::int64_t{power});
+}
+
 /// Says why there is no plan.
 std::string words_of_none(const SearchCounts& counts) {
   const bool left = unproven(counts) > counts.unfinished;
@@ -212,6 +234,59 @@ std::string words_of_none(const SearchCounts& counts) {
   if (!limits.empty()) return none + "is within " + limits + others;
   return none + "can be simulated" + others + (counts.failure.empty() ? "" : ": " + counts.failure);
 }
+
+}  // namespace
+
+double cost_of(const Sizing& sizing, const SizedPlan& row) {
+  return sizing.by_money ? row.cost->amount : row.device_hours;
+}
+
+std::optional<SizePrice> most_of(const Sizing& sizing, const SizedPlan& row) {
+  if (!row.fits || !row.confidence.range) return std::nullopt;
+  const double most = row.confidence.range->high.value() / row.plan->estimate.step_time;
+  return SizePrice{row.time * most, cost_of(sizing, row) * most};
+}
+
+std::optional<bool> wholly_within(const Sizing& sizing, const SizedPlan& row) {
+  const SizingAims& aims = sizing.question.aims;
+  const std::optional<SizePrice> most = most_of(sizing, row);
+  if (!most || (!aims.time && !aims.budget)) return std::nullopt;
+  return is_within(*most, aims);
+}
+
+std::optional<std::size_t> first_wholly_within(const Sizing& sizing) {
+  const auto found = std::ranges::find_if(sizing.ranking, [&](std::size_t i) {
+    return wholly_within(sizing, sizing.rows[i]).value_or(false);
+  });
+  return found == sizing.ranking.end() ? std::nullopt : std::optional(*found);
+}
+
+namespace {
+
+/// Returns whether predictions do not tell that `next` comes behind `first`.
+std::optional<NearTie> tie_of(const Sizing& sizing, const SizedPlan& first, const SizedPlan& next) {
+  if (!first.confidence.range || !next.confidence.range) return std::nullopt;
+  const auto price = [&](const SizedPlan& row) {
+    return SizePrice{row.time, cost_of(sizing, row)};
+  };
+  // The errors of sizes of one machine have a part in common.
+  const bool between = first.machine == next.machine;
+  double TimeRange::*const error = between ? &TimeRange::between : &TimeRange::typical;
+  const auto typical = [&](const SizedPlan& row) { return (*row.confidence.range).*error; };
+  const NearTie tie = {.share = share_to_lead(price(first), price(next), sizing.question.aims),
+                       .typical = std::max(typical(first), typical(next)),
+                       .between = between};
+  return tie.share <= tie.typical ? std::optional(tie) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<NearTie> near_tie(const Sizing& sizing) {
+  if (sizing.ranking.size() < 2 || sizing.safer) return std::nullopt;
+  return tie_of(sizing, sizing.rows[sizing.ranking[0]], sizing.rows[sizing.ranking[1]]);
+}
+
+namespace {
 
 class SizeSurvey {
  public:
@@ -259,6 +334,8 @@ class SizeSurvey {
     } catch (const SpaceTooLarge& error) {
       row.searched = false;
       row.problem = "not searched: " + std::string(error.what());
+    } catch (const NoPlanPossible& none) {
+      row.problem = words_of(none, devices);
     } catch (const Error& error) {
       row.plan.reset();
       row.fits = false;
@@ -409,6 +486,22 @@ class SizeSurvey {
     for (const std::size_t place : recommended_order(sizes, result_.question.aims)) {
       result_.ranking.push_back(fitting[place]);
     }
+    prefer_safe();
+    if (!result_.ranking.empty()) result_.rows[result_.ranking.front()].on_front = true;
+  }
+
+  /// Puts the first size whose whole range is within what was asked for before all others, if the
+  /// first is within by its prediction alone, and the two are a near tie.
+  void prefer_safe() {
+    if (result_.ranking.empty()) return;
+    const SizedPlan& first = result_.rows[result_.ranking.front()];
+    const bool within = is_within({first.time, cost_of(result_, first)}, result_.question.aims);
+    if (!within || wholly_within(result_, first).value_or(true)) return;
+    const std::optional<std::size_t> safe = first_wholly_within(result_);
+    if (!safe || !tie_of(result_, first, result_.rows[*safe])) return;
+    std::erase(result_.ranking, *safe);
+    result_.ranking.insert(result_.ranking.begin(), *safe);
+    result_.safer = true;
   }
 
   Workers workers_;
@@ -419,27 +512,6 @@ class SizeSurvey {
 };
 
 }  // namespace
-
-double cost_of(const Sizing& sizing, const SizedPlan& row) {
-  return sizing.by_money ? row.cost->amount : row.device_hours;
-}
-
-std::optional<NearTie> near_tie(const Sizing& sizing) {
-  if (sizing.ranking.size() < 2) return std::nullopt;
-  const SizedPlan &first = sizing.rows[sizing.ranking[0]], &next = sizing.rows[sizing.ranking[1]];
-  if (!first.confidence.range || !next.confidence.range) return std::nullopt;
-  const auto price = [&](const SizedPlan& row) {
-    return SizePrice{row.time, cost_of(sizing, row)};
-  };
-  // The errors of sizes of one machine have a part in common.
-  const bool between = first.machine == next.machine;
-  double TimeRange::*const error = between ? &TimeRange::between : &TimeRange::typical;
-  const auto typical = [&](const SizedPlan& row) { return (*row.confidence.range).*error; };
-  const NearTie tie = {.share = share_to_lead(price(first), price(next), sizing.question.aims),
-                       .typical = std::max(typical(first), typical(next)),
-                       .between = between};
-  return tie.share <= tie.typical ? std::optional(tie) : std::nullopt;
-}
 
 std::vector<int> ascending(std::vector<int> sizes) {
   std::sort(sizes.begin(), sizes.end());

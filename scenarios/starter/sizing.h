@@ -68,8 +68,9 @@ struct Sizing {
   SizingQuestion question;
   std::vector<SizedPlan> rows;  // machines as asked for, each with its sizes ascending
   std::optional<double> tokens_per_sample;
-  std::vector<std::string> notes;    // what was assumed of the model
-  PlanLimits limits;                 // of every plan
+  std::vector<std::string> notes;  // what was assumed of the model
+  PlanLimits limits;               // of every plan
+  bool safer = false;  // the recommended is first as the range of the second goes beyond the aims
   bool by_money = false;             // else device-hours are what rows cost: some price is unknown
   std::vector<std::size_t> ranking;  // rows whose plan fits, the recommended first
   bool stopped = false;              // rows are missing, as `stop` said so
@@ -77,6 +78,14 @@ struct Sizing {
 
 /// Returns what `row` costs, as `sizing` compares rows: money, or device-hours.
 double cost_of(const Sizing& sizing, const SizedPlan& row);
+
+/// Returns time and cost of `row` at the upper end of its range; nothing where that is unknown.
+std::optional<SizePrice> most_of(const Sizing& sizing, const SizedPlan& row);
+/// Returns whether the whole range of `row` is within what was asked for; nothing where nothing was
+/// asked, or the range is unknown.
+std::optional<bool> wholly_within(const Sizing& sizing, const SizedPlan& row);
+/// Returns the row, first in order, whose whole range is within what was asked for.
+std::optional<std::size_t> first_wholly_within(const Sizing& sizing);
 
 /// Two sizes whose order predictions do not tell.
 struct NearTie {

@@ -42,17 +42,18 @@ Money parse_budget(const std::string& text) {
               ": expected an amount and a currency of three capital letters such as '2e6 USD'");
 }
 
+bool is_within(const SizePrice& size, const SizingAims& aims) { return excess(size, aims) <= 1; }
+
 std::vector<bool> pareto_front(const std::vector<SizePrice>& sizes) {
-  std::vector<std::size_t> order = places(sizes.size());
-  const auto key = [&](std::size_t i) { return std::pair(sizes[i].time, sizes[i].cost); };
-  std::sort(order.begin(), order.end(),
-            [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
-  std::vector<bool> front(sizes.size(), false);
-  std::optional<std::size_t> last;  // of the front
-  for (const std::size_t i : order) {
-    if (last && key(i) != key(*last) && sizes[i].cost >= sizes[*last].cost) continue;
-    front[i] = true;
-    last = i;
+  constexpr double kMore = 1 + kEqualShare;
+  const auto beats = [](const SizePrice& one, const SizePrice& other) {
+    const bool no_worse = one.time <= other.time * kMore && one.cost <= other.cost * kMore;
+    return no_worse && (one.time * kMore < other.time || one.cost * kMore < other.cost);
+  };
+  std::vector<bool> front;
+  for (const SizePrice& size : sizes) {
+    front.push_back(
+        std::ranges::none_of(sizes, [&](const SizePrice& other) { return beats(other, size); }));
   }
   return front;
 }

@@ -37,7 +37,14 @@ struct SizePrice {
   double cost = 0;
 };
 
-/// Returns, for each of `sizes`, whether no other takes less of one and no more of the other.
+/// Returns whether `size` exceeds nothing of what is allowed.
+bool is_within(const SizePrice& size, const SizingAims& aims);
+
+/// Two sizes are equal in what they differ in by this share.
+inline constexpr double kEqualShare = 0.001;
+
+/// Returns, for each of `sizes`, whether no other takes less of one and no more of the other, where
+/// differences of kEqualShare are none.
 std::vector<bool> pareto_front(const std::vector<SizePrice>& sizes);
 
 /// Returns the places of `sizes` in the order of recommendation.
