@@ -122,20 +122,23 @@ Json found_json(const FoundPlan& plan) {
 }
 
 std::string search_json(const SearchResult& result) {
-  Json json{{"format", "interlock-search/1"},
-            {"program_version", INTERLOCK_VERSION},
-            {"name", clean_utf8(result.name)},
-            {"minimize", name_of(result.request.aim)},
-            {"stopped", result.stopped},
-            {"proven", unproven(result.counts) == 0 && !result.cut_off},
-            {"left_out", result.counts.left_out.empty() ? Json(nullptr)
-                                                        : Json(clean_utf8(result.counts.left_out))},
-            {"worth", result.request.worth},
-            {"memory_limit_bytes", known(result.memory_limit.value())},
-            {"reserve", result.request.limits.memory || result.memory_limit <= Bytes(0)
-                            ? Json(nullptr)
-                            : Json(reserve_words(result.scenario, result.request.limits.reserve))},
-            {"counts", counts_json(result.counts)}};
+  Json json{
+      {"format", "interlock-search/1"},
+      {"program_version", INTERLOCK_VERSION},
+      {"name", clean_utf8(result.name)},
+      {"minimize", name_of(result.request.aim)},
+      {"stopped", result.stopped},
+      {"proven", unproven(result.counts) == 0 && !result.cut_off},
+      {"left_out",
+       result.counts.left_out.empty() ? Json(nullptr) : Json(clean_utf8(result.counts.left_out))},
+      {"one_stage",
+       one_stage_words(result).empty() ? Json(nullptr) : Json(clean_utf8(one_stage_words(result)))},
+      {"worth", result.request.worth},
+      {"memory_limit_bytes", known(result.memory_limit.value())},
+      {"reserve", result.request.limits.memory || result.memory_limit <= Bytes(0)
+                      ? Json(nullptr)
+                      : Json(reserve_words(result.scenario, result.request.limits.reserve))},
+      {"counts", counts_json(result.counts)}};
   add_confidence(json, result.confidence);
   json["plans"] = Json::array();
   for (const FoundPlan& plan : result.plans) {

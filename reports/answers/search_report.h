@@ -41,6 +41,9 @@ std::string rate_words(const PlanEstimate& estimate);
 /// into what the busiest device puts the time that a step takes longer.
 std::string loss_words(const FoundPlan& plan, const FoundPlan& best, Aim aim);
 
+/// Says that the best plan of `result` has one stage, so that its local or N-wise training is
+/// global, and which plan of several stages is the best; or "".
+std::string one_stage_words(const SearchResult& result);
 /// Says that no plan is within the limits, of all, or of those that were looked at.
 std::string no_plan_words(const SearchCounts& counts);
 

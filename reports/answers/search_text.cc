@@ -292,6 +292,9 @@ std::string search_text(const SearchResult& result, const TableStyle& style) {
   const std::size_t front = worth.size();
   if (front > kMostPlans) worth.resize(kMostPlans);
   text += paragraph("Best: " + plan_words(best), Ink::Strong, style);
+  if (const std::string one = one_stage_words(result); !one.empty()) {
+    text += paragraph(one, Ink::Alarm, style);
+  }
   if (result.stopped) text += paragraph(words_of_stop(result), Ink::Alarm, style);
   text += headline_lines(answer(result, best), style) + "\n";
   text += plan_table(result, worth, style);

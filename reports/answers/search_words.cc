@@ -14,6 +14,7 @@ namespace interlock {
 namespace {
 
 constexpr std::size_t kMostReasons = 2;
+constexpr int kMostStagesNamed = 16;
 
 /// Names what a device spends time on. Backwards are whole or in two parts, as the schedule has
 /// them.
@@ -253,6 +254,33 @@ std::string set_options(const FoundPlan& plan) {
     text += plain ? setting.path + "=" + value : "'" + setting.path + "=" + value + "'";
   }
   return text;
+}
+
+std::string one_stage_words(const SearchResult& result) {
+  const auto stages = [](const FoundPlan& plan) {
+    return plan.layout.pipeline * plan.order.chunks;
+  };
+  if (result.plans.empty()) return "";
+  const FoundPlan& best = result.plans.front();
+  const std::string strategy = kind_of(best.layout.strategy);
+  if (stages(best) > 1 || (strategy != "local" && strategy != "interlocking")) return "";
+  std::string words = "Its one stage has one loss, so that " +
+                      std::string(strategy == "local" ? "local" : "N-wise") +
+                      " training is global training in replicas";
+  const auto other = std::ranges::find_if(result.plans, [&](const FoundPlan& plan) {
+    return stages(plan) > 1 && kind_of(plan.layout.strategy) == strategy;
+  });
+  if (other == result.plans.end()) {
+    std::string degrees;
+    for (int ranks = 2; ranks <= best.layout.devices; ++ranks) {
+      if (best.layout.devices % ranks != 0 || ranks > kMostStagesNamed) continue;
+      degrees += (degrees.empty() ? "" : ", ") + std::to_string(ranks);
+    }
+    if (degrees.empty()) return words + ".";
+    return words + "; --set 'search.pipeline=[" + degrees + "]' finds the best of several stages.";
+  }
+  return words + ". The best of several stages: " + plan_words(*other) + " (" +
+         loss_words(*other, best, result.request.aim) + ").";
 }
 
 std::string no_plan_words(const SearchCounts& counts) {

@@ -124,8 +124,8 @@ std::vector<ContractKey> search_choices() {
        "the experts of all tokens or none, and other micro-batches, if `parallel` does not say",
        "What runs while tokens are on their way to experts, if `expert` is above 1."},
       {"offload", one_or_more(object("training.offload")),
-       "as `training` says; where nothing fits without and there is a `host`, the optimiser's "
-       "states, and half or all of the stash with them",
+       "as `training` says; where a plan lacks memory without and there is a `host`, none or all "
+       "of the optimiser's states with none, half or all of the stash",
        "What waits in the memory of hosts."},
       {"precision", one_or_more(one_of(precision_names())), "as `training` says",
        "Precisions, as in `training`; a device without rates for one has no plan of it."},

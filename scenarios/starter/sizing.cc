@@ -398,6 +398,11 @@ class SizeSurvey {
     }
     if (found.plans.empty()) throw Error(words_of_none(found.counts));
     row.plan = std::move(found.plans.front());
+    if (row.memory_limit <= Bytes(0)) {
+      const PlanEstimate& known = row.plan->estimate;
+      row.memory_limit = result_.limits.memory.value_or(
+          Bytes(known.usable_share * known.memory_capacity));
+    }
     if (!row.fits) return;
     row.confidence = std::move(found.confidence);
     price(row, found.scenario, run);

@@ -61,7 +61,7 @@ TEST_CASE("plan tells table, recommendation and plans, and writes a page and cur
   const Folder folder;
   const Outcome run =
       run_program(plan_of({"--machines", "dgx-a100-40g,dgx-h100", "--devices", "2..4x2", "--price",
-                           "2 USD/h", "--price", "dgx-h100=5 USD/h", "--days", "0.02", "--html",
+                           "2 USD/h", "--price", "dgx-h100=5 USD/h", "--days", "28.8 min", "--html",
                            "p.html", "--figure", "p.svg", "--mtbf", "1000 h"}),
                   folder.path());
   CHECK(run.exit_code == 0);
@@ -146,7 +146,8 @@ TEST_CASE("a machine of a file is called by the file") {
 TEST_CASE("a model that fits on no size says how much it lacks") {
   const Outcome run = run_program({"plan", "--model", "gpt3-175b", "--machines", "dgx-v100-32g",
                                    "--devices", "2", "--tokens", "1e9", "--batch", "128k"});
-  CHECK(run.exit_code == 0);
+  CHECK(run.exit_code == 2);
+  CHECK(run.err == "no size fits\n");
   CHECK(run.out.find("No size has a plan that fits") != std::string::npos);
   CHECK(run.out.find("dgx-v100-32g x 2    does not fit: ") != std::string::npos);
   CHECK(run.out.find("leanest") != std::string::npos);
@@ -156,8 +157,8 @@ TEST_CASE("a model that fits on no size says how much it lacks") {
       run_program({"plan", "--model", "gpt3-175b", "--machines", "dgx-v100-32g", "--devices", "1,2",
                    "--tokens", "1e9", "--batch", "128k", "--figure", "p.svg"},
                   folder.path());
-  CHECK(figure.exit_code == 0);
-  CHECK(figure.err == "--figure: no size fits, so there is nothing to draw\n");
+  CHECK(figure.exit_code == 2);
+  CHECK(figure.err == "--figure: nothing is drawn\nno size fits\n");
   CHECK(folder.files().empty());
 }
 
@@ -192,7 +193,11 @@ TEST_CASE("slips in what plan is asked get one sentence and exit code 2") {
   refused("--tokens", "0.5", "expected a number from 1 to 1e18 such as");
   refused("--batch", "1000", "expected a multiple, e.g. 1024");
   refused("--batch", "1e17", "sequences of 1024; expected at most 2199023254528");
-  refused("--days", "0", "--days: expected a number above 0");
+  refused("--days", "0",
+          "--days \"0\": expected a number of days above 0, or a time with its unit");
+  refused("--days", "4 weeks", "e.g. --days 30 or --days '36 h'");
+  refused("--days", "30 GB", "e.g. --days 30 or --days '36 h'");
+  refused("--reserve", "200 GiB", "leaves nothing of the 79.1 GiB of each device");
   refused("--budget", "1e6 EUR", "the price of dgx-h100 is unknown");
   refused("--budget", "cheap", "--budget \"cheap\"");
   refused("--price", "2.50", "a plain number has no currency");
@@ -211,6 +216,7 @@ TEST_CASE("slips in what plan is asked get one sentence and exit code 2") {
   refused("--figure", "p.svg", "one size makes no curve");
   refused("--figure", "p.jpg", ".svg");
   refused("--html", "nowhere/p.html", "nowhere");
+  refused("--html", "/proc/p.html", "--html /proc/p.html: cannot");
 }
 
 TEST_CASE("plan, search and explain tell what was assumed of a model that no class knows") {

@@ -83,6 +83,31 @@ TEST_CASE("a search says of each plan whose devices stand for others nearly that
   CHECK(has(search_text(result, style), words));
 }
 
+TEST_CASE("a search of local training says that one stage trains globally, and what several do") {
+  SearchResult result = empty_result();
+  FoundPlan one = {.layout = {.devices = 12}, .estimate = {.values = {1, 1, 0, 0}, .step_time = 1}};
+  one.layout.strategy = json_text("local");
+  FoundPlan two = one;
+  two.layout.pipeline = 2;
+  two.estimate.values[0] = two.estimate.step_time = 1.5;
+  const TableStyle style = {.width = 400};
+  result.plans = {one};
+  CHECK(has(search_text(result, style),
+            "Its one stage has one loss, so that local training is global training in replicas; "
+            "--set 'search.pipeline=[2, 3, 4, 6, 12]' finds the best of several stages."));
+  result.plans = {one, two};
+  const std::string words = one_stage_words(result);
+  CHECK(has(words, "The best of several stages: tensor 1, pipeline 2"));
+  CHECK(has(words, "(+50.0% time"));
+  CHECK(Json::parse(search_json(result))["one_stage"] == words);
+  result.plans = {two, one};
+  CHECK(one_stage_words(result).empty());
+  CHECK(Json::parse(search_json(result))["one_stage"] == nullptr);
+  one.layout.strategy = json_text("global");
+  result.plans = {one};
+  CHECK(one_stage_words(result).empty());
+}
+
 TEST_CASE("a row of plan that does not fit says so of all plans, or of those looked at") {
   Sizing sizing;
   sizing.question.machines = {{"dgx-h100", ""}};
@@ -156,6 +181,35 @@ TEST_CASE("plan tells a near tie where the next best lacks less than the typical
   sizing.rows[1].confidence.range->typical = 0.04;
   CHECK(recommendation(sizing).size() == 2);
   CHECK(Json::parse(sizing_json(sizing))["near_tie"] == nullptr);
+}
+
+TEST_CASE("plan says that a range goes beyond what was asked for, and whose does not") {
+  Sizing sizing;
+  sizing.question.machines = {{"dgx-h100", ""}};
+  sizing.question.aims.time = Seconds(30 * 86400);
+  SizedPlan small = row_of(0, 28, 1000, 0.02), large = row_of(0, 14, 1200, 0.02);
+  large.devices = 16;
+  sizing.rows = {small, large};
+  sizing.ranking = {0, 1};
+  std::vector<std::string> sentences = recommendation(sizing);
+  CHECK(has(sentences[0], ": the cheapest within 30.0 d."));
+  CHECK(sentences[1] ==
+        "Its range reaches 35.0 d, beyond 30.0 d: the cheapest whose whole range is within is 16 "
+        "devices of dgx-h100, 14.0 d (at most 17.5 d), 1.20 k GPU-hours (+20.0%).");
+  CHECK(Json::parse(sizing_json(sizing))["rows"][0]["range_within"] == false);
+  CHECK(Json::parse(sizing_json(sizing))["rows"][1]["range_within"] == true);
+  sizing.rows = {small};
+  sizing.ranking = {0};
+  sentences = recommendation(sizing);
+  CHECK(has(sentences[1], "beyond 30.0 d: no size has a range that is wholly within."));
+  sizing.rows = {small, large, {.devices = 63, .problem = "no way"}};
+  sizing.ranking = {1, 0};
+  sizing.safer = true;
+  sentences = recommendation(sizing);
+  CHECK(has(sentences[0], ": the cheapest whose whole range is within 30.0 d."));
+  CHECK(sentences[1] == "No plan, see below: dgx-h100 x 63.");
+  CHECK(has(sentences[2], "(-16.7%); its range reaches 35.0 d."));
+  CHECK(sentences.size() == 3);
 }
 
 TEST_CASE("an interrupted plan judges the sizes that were searched") {
