@@ -502,7 +502,7 @@ class PlanSearch {
   std::optional<Candidate> best_known_;  // as a search is stopped that has proven none
   std::map<std::size_t, std::vector<std::size_t>>
       repeated_;  // layouts, by the one that they repeat
-  /// What is known of a layout as offload may be of use to it.
+  /// Facts of a layout by which offload may be of use to it.
   struct OffloadBound {
     double least = 0;           // of the aim
     bool has_room = false;      // where hosts hold all that they may

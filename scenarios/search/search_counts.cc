@@ -1,4 +1,4 @@
-// What a search counted, and the limits that plans were lost to.
+// Counts of a search, and the limits that plans were lost to.
 // SPDX-License-Identifier: Apache-2.0
 #include <string>
 

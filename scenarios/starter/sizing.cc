@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "hardware/networks/cluster_reader.h"
 #include "scenarios/contract/set_key.h"
+#include "scenarios/search/offload_search.h"
 #include "scenarios/search/space_checks.h"
 #include "scenarios/search/space_cuts.h"
 #include "scenarios/simulate/economics.h"
@@ -385,6 +386,10 @@ class SizeSurvey {
     if (!row.fits && (lost(found.counts, Loss::Memory) > 0 || !row.proven)) {
       const bool all_looked_at = row.proven;
       request.aim = Aim::Memory;
+      const JsonValue* training = document.find("training");
+      if (training->find("offload") == nullptr) {  // the leanest has all with hosts, if there are
+        request.options.try_emplace(kOffload, std::vector{JsonValue{}, usual_offloads().back()});
+      }
       request.limits.memory = Bytes(std::numeric_limits<double>::infinity());
       found = search(document, request);
       if (found.cut_off) throw StopSearch{};
@@ -400,8 +405,8 @@ class SizeSurvey {
     row.plan = std::move(found.plans.front());
     if (row.memory_limit <= Bytes(0)) {
       const PlanEstimate& known = row.plan->estimate;
-      row.memory_limit = result_.limits.memory.value_or(
-          Bytes(known.usable_share * known.memory_capacity));
+      row.memory_limit =
+          result_.limits.memory.value_or(Bytes(known.usable_share * known.memory_capacity));
     }
     if (!row.fits) return;
     row.confidence = std::move(found.confidence);

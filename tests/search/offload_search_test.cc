@@ -10,14 +10,16 @@
 namespace interlock::offload_search_test {
 namespace {
 
+/// Eight layers of Llama 3 70B on four H100.
 const std::string kSpace = R"({
-  "model": {"kind": "transformer", "layers": 8, "hidden_size": 2048, "attention_heads": 16,
-            "ffn_hidden_size": 8192, "vocab_size": 8192, "sequence_length": 2048},
-  "cluster": {"machine": "dgx-a100-40g", "devices": 4},
+  "model": {"kind": "transformer", "layers": 8, "hidden_size": 8192, "attention_heads": 64,
+            "kv_heads": 8, "ffn_hidden_size": 28672, "gated_mlp": true, "vocab_size": 8192,
+            "sequence_length": 8192},
+  "cluster": {"machine": "dgx-h100", "devices": 4},
   "training": {"strategy": "global", "global_batch_size": 32, "optimizer": "adam",
                "precision": "bf16", "steps": 2},
-  "search": {"tensor": [1, 4], "pipeline": [1, 2], "context": [1], "micro_batch_size": [2, 8],
-             "zero_stage": [0, 1]}
+  "search": {"tensor": [1, 4], "pipeline": [1, 2], "context": [1], "micro_batch_size": [1, 2],
+             "zero_stage": [1, 3]}
 })";
 
 SearchResult searched(const std::vector<std::string>& overrides, bool only_best = true) {
@@ -46,7 +48,7 @@ std::string all_ways() {
 
 TEST_CASE("a search finds the plan with offload that a search of all ways to offload finds") {
   int paid = 0;
-  for (const char* limit : {"6 GB", "9 GB", "14 GB", "36 GB"}) {
+  for (const char* limit : {"30 GB", "40 GB", "50 GB", "1 TB"}) {
     CAPTURE(limit);
     const std::string memory = "search.limits.memory=" + std::string(limit);
     const SearchResult usual = searched({memory}), all = searched({memory, all_ways()});
@@ -69,8 +71,8 @@ TEST_CASE("a search finds the plan with offload that a search of all ways to off
 }
 
 TEST_CASE("the best plan with offload comes before the plans without, and those stay") {
-  const SearchResult usual = searched({"search.limits.memory=9 GB"}, false);
-  const SearchResult without = searched({"search.limits.memory=9 GB", "search.offload={}"}, false);
+  const SearchResult usual = searched({"search.limits.memory=40 GB"}, false);
+  const SearchResult without = searched({"search.limits.memory=40 GB", "search.offload={}"}, false);
   REQUIRE(offloads(usual.plans.front()));
   REQUIRE(usual.plans.size() == without.plans.size() + 1);
   for (std::size_t i = 0; i < without.plans.size(); ++i) {
