@@ -29,6 +29,7 @@ constexpr std::size_t kRunnersUp = 5;
 /// all the same; and how many at once.
 constexpr int kLeaders = 16, kLeadersAtOnce = 4;
 constexpr double kFarTooShort = 1.02;
+constexpr double kEffortOfOffload = 1 << 14;  // above what the search without took
 
 double value_of(const PlanEstimate& estimate, Aim aim) {
   return estimate.values[static_cast<std::size_t>(aim)];
@@ -73,6 +74,7 @@ class PlanSearch {
     for (const std::size_t layout : without.tight_layouts(request)) {
       least_.insert(least_.end(), offloads.size(), without.bounds_[layout].least);
     }
+    effort_left_ = without.spent_ + kEffortOfOffload;
   }
 
   bool has_layouts() const { return !space_.layouts().empty(); }
@@ -131,6 +133,7 @@ class PlanSearch {
 
   void bound_layouts() {
     const std::size_t layouts = space_.layouts().size();
+    spent_ += static_cast<double>(layouts);
     const std::vector<Findings> findings =
         survey_.bound_layouts([&](std::size_t bounded) { tell(bounded); });
     for (std::size_t i = 0; i < layouts; ++i) {
@@ -349,6 +352,7 @@ class PlanSearch {
   bool step() {
     std::vector<Candidate> round, judged;
     int effort = 0;
+    double cost = 0;  // effort, with each plan whose bound is found
     while (!queue_.empty() && effort < kRound) {
       const Candidate next = pop();
       if (next.estimate.too_large && dominated(next)) {
@@ -376,7 +380,9 @@ class PlanSearch {
         leave(result_.counts.left, plans(next));
         if (result_.plans.empty()) result_.counts.left_better += plans(next);
       } else {
-        effort += kEffort[static_cast<std::size_t>(next.grade)];
+        const int each = kEffort[static_cast<std::size_t>(next.grade)];
+        effort += each;
+        cost += next.borrowed ? each : each * static_cast<double>(plans(next));
         round.push_back(next);
       }
     }
@@ -384,7 +390,8 @@ class PlanSearch {
       queue_.push_back(back);
       std::push_heap(queue_.begin(), queue_.end(), later());
     }
-    if (effort_left_) *effort_left_ -= effort;
+    if (effort_left_) *effort_left_ -= least_.empty() ? effort : cost;
+    spent_ += cost;
     if (round.empty()) return false;
     know_better(round);
     return true;
@@ -485,6 +492,7 @@ class PlanSearch {
   std::vector<Candidate> unjudged_;  // led, and could not be simulated
   int leaders_ = 0;                  // that were simulated though they are large
   std::optional<double> effort_left_;
+  double spent_ = 0;  // effort
   /// A plan as a look saw it: two plans of one are the same by other settings.
   struct SeenPlan {
     std::array<int, 9> degrees;     // and sizes, and the order of work
