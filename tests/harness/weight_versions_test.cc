@@ -253,6 +253,7 @@ TEST_CASE("an update covers its own micro-batches, however many are in flight") 
     for (const int every : {1, 2}) {
       TrainingText text = {.model = kResidualMlp, .strategy = strategy, .devices = 4, .steps = 4};
       text.micro_batches = every;
+      text.more = R"(, "partition": "uniform")";  // a balanced one is another with one in flight
       const auto alone = sums_of(text);
       for (const int in_flight : {2, 3}) {
         text.schedule = R"({"kind": "eager", "in_flight": )" + std::to_string(in_flight) + "}";
