@@ -99,7 +99,7 @@ class ReachSearch {
   }
 
   bool spent(double share = 1) const {
-    const double bounds = static_cast<double>(bounds_made_) / kBoundsOfVerdict;
+    const double bounds = searches_ ? 0 : static_cast<double>(bounds_made_) / kBoundsOfVerdict;
     return std::max(static_cast<double>(verdicts_.size()), bounds) >= share * most_;
   }
 
@@ -115,10 +115,30 @@ class ReachSearch {
     }
   }
 
-  /// Returns a time that no step of a candidate is below; 0 where its order is open.
+  /// Returns the time of an eager step of a candidate, balanced; infinite where it lacks memory.
+  /// Orders and cuts that are searched are seldom far from it.
+  double eager_time(const Losses& losses) const {
+    Question question = question_with(losses);
+    PartitionRule& rule = question.layout.partition;
+    if (rule.kind == PartitionRule::Kind::Auto) rule.kind = PartitionRule::Kind::Balanced;
+    question.layout.lays_freely = false;
+    SchedulePolicy& schedule = question.training().schedule;
+    schedule.kind = &schedule_named("eager");
+    schedule.split_backward = schedule.kind->split_backward;
+    try {
+      const Plan plan = make_plan(question);
+      const StepEstimate step = estimate_step(plan, Grade::Look);
+      return lack_of(step, plan.schedule.memory) > 0 ? kInfinity : step.time.value();
+    } catch (const Error&) {
+      return kInfinity;  // a verdict keeps the reason
+    }
+  }
+
+  /// Returns a time that no step of a candidate is below; where its order or cut is open, one that
+  /// it may be expected to have.
   double bound_of(const Losses& losses) {
-    if (searches_) return 0;
     ++bounds_made_;
+    if (searches_) return bounds_made_ <= kBoundsOfVerdict * most_ ? eager_time(losses) : kInfinity;
     try {
       const LaidOut laid_out = lay_out(question_with(losses));
       return estimate_step(laid_out.ordered(), Grade::PlanBound).time.value();
@@ -139,7 +159,7 @@ class ReachSearch {
     }
     std::sort(bounded.begin(), bounded.end());
     for (const auto& [bound, losses] : bounded) {
-      if (bound > longest()) break;
+      if (!searches_ && bound > longest()) break;
       verdict(losses);
     }
   }
@@ -183,6 +203,7 @@ class ReachSearch {
       verdict.time = step.time.value();
       verdict.lack = lack_of(step, plan.schedule.memory);
       if (verdict.lack == 0) shortest_ = std::min(shortest_, verdict.time);
+      if (verdict.lack > 0) leanest_ = std::min(leanest_, step.memory);
     } catch (const Error& refusal) {
       refusal_ = refusal.what();
     }
@@ -192,14 +213,13 @@ class ReachSearch {
   /// Returns the longest step that is let through, by what is judged so far.
   double longest() const { return shortest_ * (1 + bounds_.slowdown) * kSameStepTime; }
 
-  double lack_of(const StepEstimate& step, Bytes limit) {
+  static double lack_of(const StepEstimate& step, Bytes limit) {
     double lack = 0;
     for (const DeviceMetrics& device : step.metrics.devices) {
       const Bytes own = device.memory_capacity.value_or(Bytes(kInfinity));
       const Bytes most = limit > Bytes(0) ? limit : own;
       lack += std::max(0.0, (device.peak_memory - most).value());
     }
-    if (lack > 0) leanest_ = std::min(leanest_, step.memory);
     return lack;
   }
 
@@ -229,7 +249,7 @@ class ReachSearch {
   }
 
   /// Returns the candidates in which one stage has a loss 1, 2, 4, ... stages further or nearer
-  /// than in `losses`, by their bounds; none whose bound is above `longest`.
+  /// than in `losses`, by their bounds; none whose step is sure to be above `longest`.
   std::vector<std::pair<double, Losses>> neighbours(const Losses& losses, double longest) {
     std::vector<std::pair<double, Losses>> all;
     for (int stage = 0; stage < stages_; ++stage) {
@@ -238,7 +258,7 @@ class ReachSearch {
           if (loss < least_of(stage) || loss >= stages_) continue;
           Losses next = with_loss(losses, stage, loss);
           const double bound = bound_of(next);
-          if (bound <= longest) all.emplace_back(bound, std::move(next));
+          if (searches_ || bound <= longest) all.emplace_back(bound, std::move(next));
         }
       }
     }
@@ -261,7 +281,14 @@ class ReachSearch {
     for (bool up = true; up;) {
       up = false;
       const Losses best = chosen();
-      for (const auto& [bound, next] : neighbours(best, longest())) {
+      std::vector<std::pair<double, Losses>> further = neighbours(best, longest());
+      if (searches_) {  // the furthest that are expected to be let through
+        const auto rank = [&](const auto& one) {
+          return std::pair(one.first > longest(), -distance_of(one.second));
+        };
+        std::ranges::stable_sort(further, {}, rank);
+      }
+      for (const auto& [bound, next] : further) {
         if (spent() || up) break;
         if (distance_of(next) <= distance_of(best)) continue;
         verdict(next);

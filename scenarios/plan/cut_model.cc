@@ -35,13 +35,11 @@ std::vector<int> known_ranks(const Layout& layout) {
 }
 
 /// Returns true if stages wait for the losses of others one micro-batch at a time, whose gradients
-/// travel by themselves. With several in flight they fill the wait, more or less. Orders that are
-/// yet to be found wait as well.
+/// travel by themselves. With several in flight they fill the wait, more or less.
 bool waits_alone(const Training& training) {
-  const SchedulePolicy& schedule = training.schedule;
-  const bool alone = schedule.kind->limits_in_flight && schedule.in_flight == 1;
-  return wait_in_loops(training.strategy) && (alone || schedule.is_sought()) &&
-         !schedule.kind->sends_lists;
+  const ScheduleEntry& entry = *training.schedule.kind;
+  return wait_in_loops(training.strategy) && entry.limits_in_flight &&
+         training.schedule.in_flight == 1 && !entry.sends_lists;
 }
 
 /// How long modules keep a rank busy as a stage, for a micro-batch.

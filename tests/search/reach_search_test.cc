@@ -282,6 +282,7 @@ struct Descent {
 
   void compare(const Setting& setting, const std::vector<Json>& schedules, Random& random) {
     Json scenario = scenario_of(setting, random);
+    scenario["partition"] = "uniform";  // one cut for all schedules
     std::vector<Run> all;
     for (const Json& schedule : schedules) {
       scenario["training"]["schedule"] = schedule;
@@ -292,15 +293,21 @@ struct Descent {
     }
     scenario["training"]["schedule"] = setting.schedule;
     const double memory = memory_for(all, trials % 2 == 0 ? 1 : 0.3);
-    const double shortest = shortest_of(all, memory);
+    // Orders of the search's own may be shorter than all that are listed: so may then be the
+    // longest step that is let through.
+    Setting at_once = setting;
+    at_once.slowdown = 0;
+    const double own = chosen(at_once, scenario, memory).time;
+    const double shortest = std::min(shortest_of(all, memory), own);
     const Run expected = furthest_of(all, memory, shortest * (1 + setting.slowdown));
     const Run found = chosen(setting, scenario, memory);
     CAPTURE(trials);
+    CHECK(own <= shortest_of(all, memory) * 1.1);
     CHECK(found.peak <= memory);
     CHECK(found.time <= shortest * (1 + setting.slowdown) * 1.1);
     distance += found.distance;
     best_distance += expected.distance;
-    best += found.distance == expected.distance ? 1 : 0;
+    best += found.distance >= expected.distance ? 1 : 0;
     ++trials;
   }
 
